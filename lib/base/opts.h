@@ -1,0 +1,59 @@
+/*
+ * Options from a table, GNU style: `--name=value`, `--name value`, unambiguous prefixes refused, `-x value`, `-xvalue`,
+ * flags bundled, `--` ends options, options may follow operands. `_` and `-` are the same in names. The table also gives
+ * --help, completion, and what the manual-page test compares. --help and --version are known everywhere.
+ */
+#ifndef AG2_OPTS_H
+#define AG2_OPTS_H
+
+#include "base/err.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum opt_kind {
+	OPT_FLAG,	/* bool: set */
+	OPT_STRING,	/* const char *: borrowed from argv */
+	OPT_LIST,	/* struct opt_list: collected */
+	OPT_INT,	/* long: decimal; a negative number is refused */
+	OPT_SECONDS,	/* double: not negative */
+	OPT_OPTIONAL,	/* const char *: --name or --name=value; "" without a value */
+};
+
+struct opt_list {
+	const char **items;
+	size_t n, cap;
+};
+
+struct opt {
+	char letter;		/* 0 when there is none */
+	const char *name;	/* long name without dashes; NULL when there is none */
+	enum opt_kind kind;
+	void *value;
+	const char *arg;	/* for help: URL, FILE, N; NULL for flags */
+	const char *help;	/* one line */
+};
+
+struct opts {
+	const char *program;
+	const char *usage;	/* lines behind "usage: ", without the word */
+	const char *summary;	/* one line: what it is for */
+	const struct opt *table;	/* ends with { 0 } */
+	const char *more;	/* printed behind the options: operands, policies, examples; may be NULL */
+};
+
+/*
+ * Takes the options out of argv (argc entries, argv[0] skipped) and moves the operands to its front: argv[0..n). Returns
+ * n, or -1 with ERR_USAGE. With stop_at_operand the first operand ends the options (for `CMD ARG...`). --help and
+ * --version print to standard output and exit 0.
+ */
+int opts_parse(const struct opts *o, int argc, char **argv, bool stop_at_operand, struct err *e);
+
+/* Whole-string numbers. ERR_USAGE names `what`. */
+int parse_long(const char *text, const char *what, long *out, struct err *e);
+int parse_seconds(const char *text, const char *what, double *out, struct err *e);
+
+/* The entry of names nearest to word (edit distance at most 3, and less than half the word), or NULL. */
+const char *nearest(const char *word, const char *const *names, size_t n);
+
+#endif

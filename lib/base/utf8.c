@@ -1,0 +1,114 @@
+#include "base/utf8.h"
+
+#include <string.h>
+
+size_t
+utf8_decode(const char *text, size_t len, uint32_t *c)
+{
+	const unsigned char *p = (const unsigned char *)text;
+	uint32_t v, low;
+	size_t n, i;
+
+	if (len == 0)
+		return 0;
+	if (p[0] < 0x80) {
+		if (c != NULL)
+			*c = p[0];
+		return 1;
+	}
+	if (p[0] >= 0xc2 && p[0] <= 0xdf) {
+		n = 2, v = p[0] & 0x1fu, low = 0x80;
+	} else if ((p[0] & 0xf0) == 0xe0) {
+		n = 3, v = p[0] & 0x0fu, low = 0x800;
+	} else if (p[0] >= 0xf0 && p[0] <= 0xf4) {
+		n = 4, v = p[0] & 0x07u, low = 0x10000;
+	} else {
+		return 0;
+	}
+	if (n > len)
+		return 0;
+	for (i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		v = v << 6 | (p[i] & 0x3fu);
+	}
+	if (v < low || v > 0x10ffff || (v >= 0xd800 && v <= 0xdfff))
+		return 0;
+	if (c != NULL)
+		*c = v;
+	return n;
+}
+
+size_t
+utf8_valid(const char *text, size_t len)
+{
+	const uint64_t high = UINT64_C(0x8080808080808080);
+	size_t i = 0, n;
+	uint64_t word;
+
+	while (i < len) {
+		if (len - i >= 8) {
+			memcpy(&word, text + i, 8);
+			if ((word & high) == 0) {
+				i += 8;
+				continue;
+			}
+		}
+		n = utf8_decode(text + i, len - i, NULL);
+		if (n == 0)
+			break;
+		i += n;
+	}
+	return i;
+}
+
+size_t
+utf8_count(const char *text, size_t len)
+{
+	size_t i = 0, n, count = 0;
+
+	while (i < len) {
+		n = utf8_decode(text + i, len - i, NULL);
+		i += n ? n : 1;
+		count++;
+	}
+	return count;
+}
+
+void
+utf8_add(struct buf *b, uint32_t c)
+{
+	if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		c = 0xfffd;
+	if (c < 0x80) {
+		buf_addch(b, (char)c);
+	} else if (c < 0x800) {
+		buf_addch(b, (char)(0xc0 | c >> 6));
+		buf_addch(b, (char)(0x80 | (c & 0x3f)));
+	} else if (c < 0x10000) {
+		buf_addch(b, (char)(0xe0 | c >> 12));
+		buf_addch(b, (char)(0x80 | (c >> 6 & 0x3f)));
+		buf_addch(b, (char)(0x80 | (c & 0x3f)));
+	} else {
+		buf_addch(b, (char)(0xf0 | c >> 18));
+		buf_addch(b, (char)(0x80 | (c >> 12 & 0x3f)));
+		buf_addch(b, (char)(0x80 | (c >> 6 & 0x3f)));
+		buf_addch(b, (char)(0x80 | (c & 0x3f)));
+	}
+}
+
+void
+utf8_add_valid(struct buf *b, const char *text, size_t len)
+{
+	size_t i = 0, n;
+
+	while (i < len) {
+		n = utf8_valid(text + i, len - i);
+		buf_add(b, text + i, n);
+		i += n;
+		if (i < len) {
+			utf8_add(b, 0xfffd);
+			i++;
+		}
+	}
+}

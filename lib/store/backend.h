@@ -1,0 +1,28 @@
+/*
+ * What a back end provides to store.c: one const table, listed in store.c's array. Paths are normalised, and relative
+ * locations in URLs are made absolute, before they come here. Contracts and errors are those of store.h's functions.
+ */
+#ifndef AG2_STORE_BACKEND_H
+#define AG2_STORE_BACKEND_H
+
+#include "store/store.h"
+
+struct store_backend {
+	const char *scheme;		/* as in the URL, without the colon */
+	const char *summary;		/* one line for usage texts */
+	/* Opens `where` (the URL without scheme and options). self is the back end's own state, freed by close. */
+	int (*open)(void **self, const char *where, const struct store_options *o, struct err *e);
+	void (*close)(void *self);
+	int (*stat)(void *self, const char *path, struct store_stat *st, struct err *e);
+	int (*list)(void *self, const char *path, unsigned flags, store_list_fn *fn, void *arg, struct err *e);
+	int (*file_open)(void *self, const char *path, void **file, struct store_stat *st, struct err *e);
+	ssize_t (*file_read)(void *file, uint64_t offset, void *data, size_t len, struct err *e);
+	void (*file_close)(void *file);
+	int (*commit)(void *self, struct store_op *ops, size_t n, struct err *e);
+	int (*lock)(void *self, const char *path, int64_t ttl_ms, int64_t wait_ms, void **lock, struct err *e);
+	void (*unlock)(void *lock);
+};
+
+extern const struct store_backend store_disk, store_sqlite, store_memory;
+
+#endif

@@ -1,0 +1,133 @@
+/*
+ * The knowledge store: bytes under Unix-like paths, the same on every back end.
+ *
+ * Paths given to these functions are normalised here, once, above the back ends (see path.h); what path.h refuses is
+ * ERR_DATA. Directories are implicit: they exist while something lies below them. Creating a file where a directory is,
+ * or below a file, is ERR_CREATE (AG2 can leave such a store behind: it is readable, file before directory).
+ *
+ * Every change is atomic across processes: others see all of it or nothing, and what was acknowledged (the function
+ * returned 0) survives the death of any process (sync=normal) or the loss of power (sync=full). A version is a number
+ * that only ever rises for a path, also across its deletion; it says nothing across paths except that on one store the
+ * path with the greatest version was written last.
+ *
+ * Common errors: ERR_ABSENT the path is not there (or is a directory, where a file is meant) · ERR_NOINPUT there is no
+ * store at the URL and the mode does not create one · ERR_BUSY held by another process beyond the timeout · ERR_PERM ·
+ * ERR_IO, the disk is full among it · ERR_DATA the store's own structures are damaged.
+ */
+#ifndef AG2_STORE_H
+#define AG2_STORE_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+
+struct store;
+struct store_file;
+struct store_lock;
+
+enum store_mode {
+	STORE_READ,	/* nothing is created or changed, not even the store's layout; ERR_NOINPUT when it is not there */
+	STORE_WRITE,	/* may be changed, must be there */
+	STORE_CREATE,	/* may be changed, is created by the first change (not by opening) */
+};
+
+enum store_sync {
+	STORE_SYNC_NORMAL,	/* acknowledged changes survive the death of every process */
+	STORE_SYNC_FULL,	/* ... and the loss of power */
+};
+
+struct store_options {
+	enum store_mode mode;
+	enum store_sync sync;		/* ?sync= in the URL wins */
+	unsigned timeout_ms;		/* how long to wait for other writers; 0 means 10 000 */
+};
+
+/*
+ * Opens the store at url: disk:ROOT, sqlite:FILE, memory:, or a bare path (sqlite when it ends in .db or .sqlite, else
+ * disk). What follows the last '?' of a URL with a scheme is options: sync=normal|full. An unknown scheme or option is
+ * ERR_USAGE. *out is closed with store_close.
+ */
+int store_open(struct store **out, const char *url, const struct store_options *options, struct err *e);
+void store_close(struct store *s);		/* NULL is allowed */
+const char *store_url(const struct store *s);	/* absolute (relative paths resolved when opened), for messages and AG2_STORE */
+
+struct store_stat {
+	uint64_t size;		/* bytes; 0 for a directory */
+	uint64_t version;	/* 0 for a directory */
+	double mtime;		/* seconds since the epoch of the last change; below 0 where the back end does not know */
+	bool dir;
+};
+
+/* 1 when path is a file or directory (file first), 0 when it is not there, -1 on error. st may be NULL. */
+int store_stat(struct store *s, const char *path, struct store_stat *st, struct err *e);
+
+/* Appends the whole content to out (its maximum applies: ERR_DATA when exceeded). st, may be NULL, describes just what was read. */
+int store_read(struct store *s, const char *path, struct buf *out, struct store_stat *st, struct err *e);
+
+/*
+ * Appends the bytes [start, end) to out. As AG2: a missing path or a directory gives nothing; end below 0 counts from the
+ * end of the file with STORE_END standing for the end itself; a negative start counts from the end; bounds are clamped.
+ */
+#define STORE_END INT64_MAX
+int store_read_range(struct store *s, const char *path, int64_t start, int64_t end, struct buf *out, struct err *e);
+
+/*
+ * A file opened for reading is one version of it, whatever others do meanwhile. On sqlite it holds a read transaction:
+ * close it before changing the store through the same handle.
+ */
+int store_file_open(struct store *s, const char *path, struct store_file **out, struct store_stat *st, struct err *e);
+ssize_t store_file_read(struct store_file *f, uint64_t offset, void *data, size_t len, struct err *e);	/* bytes, 0 at the end */
+void store_file_close(struct store_file *f);
+
+/*
+ * Calls fn for each immediate child of path in byte order of the names; directories have dir set (the name comes without
+ * '/'). A name that is both, as AG2 can leave it, comes twice, the file first. A missing path has no children. /.ag2 is
+ * left out unless STORE_LIST_ALL. st is filled (else NULL) with STORE_LIST_STAT. fn returning non-zero ends the listing,
+ * which returns that value. fn must not change the store. Names are NUL-terminated bytes.
+ */
+enum { STORE_LIST_ALL = 1, STORE_LIST_STAT = 2 };
+typedef int store_list_fn(void *arg, const char *name, bool dir, const struct store_stat *st);
+int store_list(struct store *s, const char *path, unsigned flags, store_list_fn *fn, void *arg, struct err *e);
+
+/* Changes. store_commit is the one primitive; the others are commits of one operation. */
+enum store_op_kind {
+	STORE_OP_WRITE,		/* the whole file becomes data */
+	STORE_OP_APPEND,	/* data goes behind the end; the offset where it begins goes to `offset` */
+	STORE_OP_DELETE,	/* the file, or everything below the directory; nothing when it is not there */
+	STORE_OP_EXPECT,	/* fails the commit unless the file's version is `version` (0: is not there) */
+	STORE_OP_REPLACE_PREFIX, /* the first `upto` bytes, whose SHA-1 must be `sha1`, become data; what follows stays */
+};
+
+struct store_op {
+	enum store_op_kind kind;
+	const char *path;
+	const void *data;		/* borrowed */
+	size_t len;
+	uint64_t version;		/* in: EXPECT; out: the file's new version, for WRITE, APPEND, REPLACE_PREFIX */
+	uint64_t offset;		/* out: APPEND */
+	uint64_t upto;			/* REPLACE_PREFIX */
+	unsigned char sha1[20];		/* REPLACE_PREFIX */
+};
+
+/*
+ * All operations, in order, or none. Every EXPECT and every prefix is checked before anything changes: ERR_CONFLICT
+ * names the path that was not as expected. No two operations that change may have the same path, or one below the other.
+ */
+int store_commit(struct store *s, struct store_op *ops, size_t n, struct err *e);
+
+int store_write(struct store *s, const char *path, const void *data, size_t len, struct err *e);
+int store_append(struct store *s, const char *path, const void *data, size_t len, uint64_t *offset, struct err *e);
+int store_delete(struct store *s, const char *path, struct err *e);
+
+/*
+ * A lock named by a path (which need not exist), between cooperating processes; reads and writes do not heed it. Waits up
+ * to wait_ms (0: not at all; below 0: for ever), then ERR_BUSY. It is let go by store_unlock, by store_close, and when
+ * the process dies; on a back end that several hosts share, also ttl_ms after it was last renewed. It is not inherited
+ * by children. Two locks of one process exclude each other too.
+ */
+int store_lock(struct store *s, const char *path, int64_t ttl_ms, int64_t wait_ms, struct store_lock **out, struct err *e);
+void store_unlock(struct store_lock *l);	/* NULL is allowed */
+
+#endif
