@@ -1,0 +1,46 @@
+/*
+ * Making new event lines, exactly as AG2's EventLogWriter spells them: Python's JSON style, defaulted fields first
+ * (base class first), then given ones. Each function appends one record without newline. Times come from clock_now(),
+ * one call for each created_at, in the order AG2 constructs them (parts before their container).
+ */
+#ifndef AG2_EVENT_BUILD_H
+#define AG2_EVENT_BUILD_H
+
+#include "event/event.h"
+
+struct text {			/* borrowed bytes */
+	const char *data;
+	size_t len;
+};
+
+struct usage {			/* tokens; below 0 is not known and written as null */
+	double prompt, completion, total, cache_read, cache_creation, thinking;
+};
+#define USAGE_NONE { -1, -1, -1, -1, -1, -1 }
+
+struct call {			/* one tool call of a response; the strings belong to whoever holds it */
+	char *id, *name, *arguments;	/* arguments: JSON text as the model wrote it */
+};
+
+void build_prompt(struct buf *out, struct text content, const char *source);
+void build_request(struct buf *out, const struct text *parts, size_t n);
+void build_response(struct buf *out, const struct text *message /* NULL: none */, const struct call *calls, size_t n,
+    const struct usage *usage, const char *model, const char *provider, const char *finish_reason);
+void build_usage(struct buf *out, const struct usage *usage, const char *kind, const char *model, const char *provider,
+    const char *finish_reason);
+void build_calls(struct buf *out, const struct call *calls, size_t n);		/* ToolCallsEvent */
+void build_call(struct buf *out, const struct call *call);			/* ToolCallEvent */
+
+/* Results are built as records (type and data) first, since a container repeats them; json_object_put them. */
+struct json_object *build_result(const struct call *call, struct text result);			/* ToolResultEvent */
+struct json_object *build_error_result(const struct call *call, const char *exception, struct text message);	/* ToolErrorEvent */
+struct json_object *build_not_found(const struct call *call);					/* ToolNotFoundEvent */
+void build_record(struct buf *out, struct json_object *record);					/* one of the above as a line */
+void build_results(struct buf *out, struct json_object *const *records, size_t n);		/* ToolResultsEvent */
+
+void build_alert(struct buf *out, const char *severity, const char *source, struct text message);
+/* alerts: the ObserverAlert events listed in it, in order. */
+int build_halt(struct buf *out, struct text reason, struct text source, struct event *const *alerts, size_t n, struct err *e);
+void build_summary(struct buf *out, struct text summary, uint64_t event_count);
+
+#endif

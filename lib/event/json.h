@@ -1,0 +1,70 @@
+/*
+ * JSON text: checking it, reading it into json-c values, writing those.
+ *
+ * The grammar is RFC 8259 plus Python's NaN, Infinity and -Infinity. Of duplicate keys the last wins. Text is UTF-8
+ * (checked). Nesting is limited to 512.
+ */
+#ifndef AG2_JSON_H
+#define AG2_JSON_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <json.h>
+#include <stdint.h>
+
+#define JSON_DEPTH 512
+
+/*
+ * A structural scan of one line: an object, strings closed, brackets balanced, valid UTF-8, no NUL, nothing behind the
+ * object but blanks. It finds what routing needs without looking into values, at a few GB/s on long strings. On failure
+ * *at is the byte (from 0) and *why a constant text.
+ */
+struct json_peek {
+	const char *type;	/* the value of the last top-level "type" when it is a string (raw, between its quotes), else NULL */
+	size_t type_len;
+	bool type_escaped;	/* ... it contains escapes: decode before use */
+	const char *data;	/* the raw value of the last top-level "data" when it is an object, braces included, else NULL */
+	size_t data_len;
+};
+int json_scan(const char *line, size_t len, struct json_peek *peek, size_t *at, const char **why);
+
+/* The full grammar for one value. -1 with *at and *why. */
+int json_check(const char *text, size_t len, size_t *at, const char **why);
+
+/*
+ * Checks and parses one value. Integers that json-c would round keep their digits, lone surrogates become U+FFFD. A NUL
+ * inside a key is refused. ERR_DATA names byte and reason ("byte 17: ..."). The value is the caller's: json_object_put.
+ * JSON null gives a NULL *out with return 0.
+ */
+int json_parse(struct json_object **out, const char *text, size_t len, struct err *e);
+
+/* How values are written. Numbers keep their source spelling where they came from text. */
+enum json_style {
+	JSON_COMPACT,	/* no blanks, UTF-8 as it is: what goes over the wire */
+	JSON_PYTHON,	/* json.dumps: ", " and ": ", ASCII with \uXXXX: what AG2 writes into logs */
+	JSON_PRETTY,	/* two blanks a level, UTF-8: for people */
+};
+void json_write(struct buf *out, struct json_object *value, enum json_style style);
+
+/* One JSON string, quotes included, in the style's escapes. Invalid UTF-8 becomes U+FFFD. */
+void json_write_string(struct buf *out, const char *text, size_t len, enum json_style style);
+
+/* A float as Python's repr writes it: shortest that reads back, "1.0", "1e+22", "nan" as NaN. */
+void json_write_double(struct buf *out, double value);
+
+/* Python's repr of a value: None, True, 'text' with Python's choice of quotes, dicts and lists. */
+void json_write_repr(struct buf *out, struct json_object *value);
+
+/*
+ * Text that itself is JSON (tool arguments) made fit to be sent: lone \uD800-\uDFFF escapes in it become \ufffd, nothing
+ * else changes (digits, blanks, order stay).
+ */
+void json_fix_surrogate_escapes(struct buf *out, const char *text, size_t len);
+
+/* Member access that never fails: NULL when obj is no object, or has no such member. */
+struct json_object *json_get(struct json_object *obj, const char *key);
+/* The bytes of a string member (len by json-c, NULs inside are kept), NULL when it is not a string. */
+const char *json_get_text(struct json_object *obj, const char *key, size_t *len);
+
+#endif

@@ -1,0 +1,22 @@
+/*
+ * What an event costs and how it reads (source: AG2's estimate and its rendering for a summariser).
+ */
+#ifndef AG2_RENDER_H
+#define AG2_RENDER_H
+
+#include "event/event.h"
+
+#define CHARS_PER_TOKEN 4
+
+/* Estimated tokens: code points // chars_per_token for each text piece, fixed costs for media. chars_per_token >= 1. -1 when broken. */
+int64_t event_tokens(struct event *ev, int chars_per_token, struct err *e);
+/* The same for plain text such as a prompt. */
+int64_t text_tokens(const char *text, size_t len, int chars_per_token);
+
+/* Appends the event as a model reads it in a summariser's prompt ("User: ..."); nothing for telemetry. */
+int event_render(struct buf *out, struct event *ev, struct err *e);
+
+/* Appends Python's str() of the whole event, the last resort of both. */
+int event_repr(struct buf *out, struct event *ev, struct err *e);
+
+#endif
