@@ -1,0 +1,75 @@
+/*
+ * Asking a model. A provider is one file and one row in llm.c: it builds a request body from prompts, events and tools,
+ * and takes the answer's frames apart. HTTP is in http.c (the only file that knows libcurl), SSE framing in sse.c,
+ * cassettes in cassette.c.
+ */
+#ifndef AG2_LLM_H
+#define AG2_LLM_H
+
+#include "event/build.h"
+#include "event/event.h"
+
+struct llm_config {
+	char *provider, *model;		/* "openai", "gpt-5"; provider "exec": model is the command */
+	char *base_url;			/* NULL: the provider's own */
+	char *api_key_env;		/* NULL: the provider's own, OPENAI_API_KEY */
+	char *api_key;			/* the value, read by the command from its environment; never printed; NULL when there is none */
+	double temperature;		/* below 0: not sent */
+	long max_tokens;		/* 0: not sent */
+	double timeout;			/* seconds in all; 0: 600 */
+	bool cache;
+};
+/* "PROVIDER:MODEL" into provider and model. ERR_USAGE naming the providers there are. */
+int llm_config_parse(struct llm_config *c, const char *text, struct err *e);
+void llm_config_release(struct llm_config *c);
+/* The environment variable a provider takes its key from, NULL for one without keys. */
+const char *llm_key_env(const struct llm_config *c);
+bool llm_provider_list(size_t i, const char **name, const char **summary);
+
+struct llm_tool {
+	const char *name, *description;
+	struct json_object *parameters;	/* JSON Schema */
+};
+
+struct llm_request {
+	const struct llm_config *config;
+	const struct text *prompts;	/* system prompts in order */
+	size_t prompts_n;
+	struct event *const *events;	/* assembled and sendable */
+	size_t events_n;
+	const struct llm_tool *tools;
+	size_t tools_n;
+	bool stream;
+	bool as_ag2;			/* messages exactly as AG2 maps them */
+	const char *const *env;		/* for exec: */
+};
+
+struct llm_reply {
+	char *message;			/* NULL: none */
+	size_t message_len;
+	struct call *calls;		/* ids are made up, unique, where the provider gave none */
+	size_t calls_n;
+	struct usage usage;
+	bool has_usage;
+	char *model, *provider, *finish_reason;
+	struct event_list events;	/* exec: what it wrote as event lines instead, in order; the last is a response */
+};
+void llm_reply_release(struct llm_reply *r);
+
+/* The HTTP request's body as it would be sent (ag2-ask -n). ERR_DATA names a part that the provider cannot take. */
+int llm_body(const struct llm_request *r, struct buf *out, struct err *e);
+
+/* Record or replay every call; NULL paths: neither. Both set is ERR_USAGE. Kept for the process; the strings are borrowed. */
+int llm_cassette(const char *record, const char *replay, struct err *e);
+
+/*
+ * Calls the model. on_text gets the answer's text as it arrives (whole characters); non-zero from it ends the call (-1,
+ * e set by it). The reply is only filled when the provider said that it is complete. ERR_UNAVAIL: not reachable, refused,
+ * cut short, nonsense; ERR_BUSY: told to come back (429, 503 with Retry-After); ERR_PERM: no key or the key refused... ;
+ * ERR_DATA: something in the request cannot be sent. Messages are one line, quote a short excerpt of the server's own
+ * message, and never hold the key.
+ */
+int llm_call(const struct llm_request *r, int (*on_text)(void *arg, const char *text, size_t len, struct err *e), void *arg,
+    struct llm_reply *reply, struct err *e);
+
+#endif

@@ -1,0 +1,43 @@
+/*
+ * Streams in a store: /log/S.jsonl, the segments that compaction dropped from it (/log/S.dropped-N.jsonl), torn tails
+ * that were set aside (/log/S.torn-N).
+ */
+#ifndef AG2_STREAM_H
+#define AG2_STREAM_H
+
+#include "event/event.h"
+#include "event/jsonl.h"
+#include "store/store.h"
+
+/*
+ * The id for what a user gave: a checked id, "@last" (the stream last written to; ERR_NOINPUT when there is none), "@new"
+ * (a fresh UUID, *fresh set). *id is the caller's. fresh may be NULL.
+ */
+int stream_resolve(struct store *s, const char *arg, char **id, bool *fresh, struct err *e);
+void stream_path(struct buf *out, const char *id);		/* "/log/ID.jsonl"; out is reset */
+
+/* Every stream of the store in byte order of ids, with its current log's stat. */
+typedef int stream_list_fn(void *arg, const char *id, const struct store_stat *st);
+int stream_list(struct store *s, stream_list_fn *fn, void *arg, struct err *e);
+
+/*
+ * Appends whole lines (each ends with a newline; checked by the caller, e.g. by stream_filter) in one store append,
+ * moving a torn tail (a last line without newline that is no event) to /log/ID.torn-N first; a last good line without
+ * newline gets one. *offset, may be NULL, is where the bytes begin.
+ */
+int stream_append(struct store *s, const char *id, const void *lines, size_t len, uint64_t *offset, struct err *e);
+
+/*
+ * What `log append` does with its input: reads lines, refuses the whole when any is bad by the full grammar or lacks a
+ * string type and an object data (ERR_DATA naming `name`:line: byte), drops Prompt and transient lines, and appends the
+ * rest, each with its newline, to out.
+ */
+int stream_filter(int fd, const char *name, struct buf *out, struct err *e);
+
+/* A log read as one input: the full history (segments in number order, one whose lines still begin what follows once), or current only. */
+struct stream_reader;
+int stream_open(struct store *s, const char *id, bool full, struct stream_reader **out, struct err *e);	/* ERR_NOINPUT when there is no such stream */
+ssize_t stream_read(void *reader, void *data, size_t len, struct err *e);	/* a jsonl_read_fn */
+void stream_close(struct stream_reader *r);
+
+#endif
