@@ -1,7 +1,11 @@
 /*
- * The agent file: one YAML document for an agent (see ag2-agent in the manual; libyaml reads it). Aliases and anchors,
- * duplicate keys, nesting beyond 64 and files over 8 MiB are refused; an unknown key is ERR_CONFIG naming it, its line and the
- * nearest known one. A file that group or others may write is ERR_PERM, for it runs commands. Paths in it are relative to it.
+ * The agent file: one YAML document for an agent (see ag2-ask(1); libyaml reads it).
+ *
+ * Strict, since it runs commands: aliases and anchors, tags, duplicate keys, a second document, nesting beyond 64, more
+ * than 500 000 values and files over 8 MiB are refused; an unknown key is ERR_CONFIG naming it, its line and the nearest
+ * known one; so is a value of the wrong type. Messages begin `FILE:LINE: `. A file that group or others may write is ERR_PERM, one
+ * that is not there ERR_NOINPUT. `_` and `-` are the same in keys and in the names of policies and strategies. An empty
+ * value (null) is as if the key were not there. Paths in the file are relative to its directory.
  */
 #ifndef AG2_CONFIG_H
 #define AG2_CONFIG_H
@@ -12,23 +16,23 @@
 
 struct upkeep {			/* compact, or one entry of aggregate */
 	char *strategy;		/* "tail_window", "summarize", "working_memory", "conversation_summary", "exec" */
-	char *command;		/* of exec */
-	long target;		/* of compaction; 0: not given */
+	char *command;		/* of exec, run in the agent's dir */
+	long target;		/* of tail_window and summarize, which need it */
 	struct llm_config model;	/* provider NULL: the agent's */
 	char *prompt;		/* template; NULL: the default one */
-	/* trigger; -1 or false: not given */
+	/* The trigger: its own or the common one. -1 or false: not given. 0 is off. */
 	long every_n_turns, every_n_events, max_events, max_tokens, chars_per_token;
 	bool on_end;
 };
 
 struct agent {
-	char *file;		/* as given; NULL when there is no file */
-	char *dir;		/* absolute directory of the file: the cwd of its commands */
+	char *file;		/* absolute where it could be made so; NULL when there is no file */
+	char *dir;		/* absolute directory of the file: the cwd of its commands; NULL without a file */
 	char *name;		/* default "agent" */
-	char *prompt;
-	struct llm_config model;
+	char *prompt;		/* NULL: none */
+	struct llm_config model;	/* provider NULL: none */
 	bool has_knowledge;
-	char *store;		/* URL, made absolute */
+	char *store;		/* URL, made absolute; NULL: not given */
 	bool expose_tool, write_event_log;	/* default true */
 	char *bootstrap;	/* "default", "none", "exec:CMD" */
 	struct upkeep compact;	/* strategy NULL: none */
@@ -37,11 +41,14 @@ struct agent {
 	struct policy_spec *assembly;
 	size_t assembly_n;
 	bool layout_cache;
-	struct tool *tools;	/* executables */
+	struct tool *tools;	/* executables, and the knowledge tool where it is listed */
 	size_t tools_n;
 };
 
+/* Reads file into a, which need not be initialised; after an error it is as agent_init leaves it. */
 int agent_read(struct agent *a, const char *file, struct err *e);
+/* The same from text: `file` names it in messages, dir (absolute) is what paths are relative to. */
+int agent_parse(struct agent *a, const char *text, size_t len, const char *file, const char *dir, struct err *e);
 void agent_init(struct agent *a);	/* AG2's defaults, as without a file */
 void agent_release(struct agent *a);
 

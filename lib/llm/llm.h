@@ -13,11 +13,13 @@ struct llm_config {
 	char *provider, *model;		/* "openai", "gpt-5"; provider "exec": model is the command */
 	char *base_url;			/* NULL: the provider's own */
 	char *api_key_env;		/* NULL: the provider's own, OPENAI_API_KEY */
+	char *api_key_cmd;		/* prints the key as its first line, run by the command that asks; NULL: none */
 	char *api_key;			/* the value, read by the command from its environment; never printed; NULL when there is none */
 	double temperature;		/* below 0: not sent */
 	long max_tokens;		/* 0: not sent */
 	double timeout;			/* seconds in all; 0: 600 */
 	bool cache;
+	char *cwd;			/* where exec: runs its command; NULL: where we are */
 };
 /* "PROVIDER:MODEL" into provider and model. ERR_USAGE naming the providers there are. */
 int llm_config_parse(struct llm_config *c, const char *text, struct err *e);
