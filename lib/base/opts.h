@@ -39,6 +39,7 @@ struct opts {
 	const char *usage;	/* lines behind "usage: ", without the word */
 	const char *summary;	/* one line: what it is for */
 	const struct opt *table;	/* ends with { 0 } */
+	const struct opt *common;	/* more of them, e.g. what all commands of a program take; may be NULL */
 	const char *more;	/* printed behind the options: operands, policies, examples; may be NULL */
 };
 

@@ -1,0 +1,200 @@
+#include "cli.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* open(2) gives the lowest free number: a store must never become the standard output that the caller closed. */
+static void
+fill_descriptors(void)
+{
+	int fd, got;
+
+	for (fd = 0; fd < 3; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0)
+			continue;
+		got = open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);	/* so that using it fails as if it were closed */
+		if (got != fd)
+			_exit(74);
+	}
+}
+
+void
+cli_start(const char *program)
+{
+	struct err e = ERR_INIT;
+	const char *now;
+
+	log_program(program);
+	fill_descriptors();
+	signal(SIGPIPE, SIG_IGN);
+	now = cli_env("AG2_NOW");
+	if (now != NULL && clock_set(now, &e) < 0)
+		log_die(78, "%s", e.msg);
+}
+
+const char *
+cli_env(const char *name)
+{
+	const char *value = getenv(name);
+
+	return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+noreturn void
+cli_usage(const struct opts *o, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	log_die(64, "%s (see '%s --help')", text, o->program);
+}
+
+int
+cli_parse(const struct opts *o, int argc, char **argv, bool stop_at_operand)
+{
+	struct err e = ERR_INIT;
+	int n = opts_parse(o, argc, argv, stop_at_operand, &e);
+
+	if (n < 0)
+		cli_usage(o, "%s", e.msg);
+	return n;
+}
+
+int
+cli_store_url(struct buf *out, const char *url, const char *file_store, bool *fallback, struct err *e)
+{
+	const char *dir;
+
+	buf_reset(out);
+	if (fallback != NULL)
+		*fallback = false;
+	if (url == NULL)
+		url = file_store;
+	if (url == NULL)
+		url = cli_env("AG2_STORE");
+	if (url != NULL) {
+		buf_adds(out, url);
+		return 0;
+	}
+	if (fallback != NULL)
+		*fallback = true;
+	dir = cli_env("XDG_STATE_HOME");
+	if (dir != NULL && dir[0] == '/') {	/* the specification has others ignored */
+		buf_addf(out, "%s/ag2/store.db", dir);
+		return 0;
+	}
+	dir = cli_env("HOME");
+	if (dir == NULL || dir[0] != '/')
+		return err_set(e, ERR_CONFIG, "which store? give -s URL or set AG2_STORE (there is no home directory to look in)");
+	buf_addf(out, "%s/.local/state/ag2/store.db", dir);
+	return 0;
+}
+
+/* Makes the directories above path. Failing is no error here: opening the store says what is wrong. */
+static void
+make_parents(char *path)
+{
+	char *slash;
+
+	for (slash = strchr(path + 1, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(path, 0700);
+		*slash = '/';
+	}
+}
+
+struct store *
+cli_open(const char *url, const char *file_store, enum store_mode mode)
+{
+	struct store_options options = { .mode = mode };
+	struct buf where = BUF_INIT;
+	struct store *s = NULL;
+	struct err e = ERR_INIT;
+	bool fallback;
+
+	if (cli_store_url(&where, url, file_store, &fallback, &e) < 0)
+		log_fail(&e);
+	if (fallback && mode == STORE_CREATE)
+		make_parents(where.data);
+	if (store_open(&s, where.data, &options, &e) < 0)
+		log_fail(&e);
+	buf_release(&where);
+	return s;
+}
+
+bool
+cli_terminal(void)
+{
+	static int known = -1;
+
+	if (known < 0)
+		known = isatty(1);
+	return known;
+}
+
+bool
+cli_colour(int fd)
+{
+	const char *term = cli_env("TERM");
+
+	return cli_env("NO_COLOR") == NULL && term != NULL && strcmp(term, "dumb") != 0 && isatty(fd);
+}
+
+int
+cli_width(void)
+{
+	struct winsize size;
+	const char *columns = cli_env("COLUMNS");
+	long n;
+
+	if (ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+		return size.ws_col;
+	if (columns != NULL && parse_long(columns, "COLUMNS", &n, NULL) == 0 && n > 0 && n < 10000)
+		return (int)n;
+	return 80;
+}
+
+void
+cli_write(const void *data, size_t len)
+{
+	struct buf shown = BUF_INIT;
+
+	if (!cli_terminal()) {
+		out_write(data, len);
+		return;
+	}
+	scrub(&shown, data, len, true);
+	out_write(shown.data, shown.len);
+	buf_release(&shown);
+}
+
+void
+cli_puts(const char *text)
+{
+	cli_write(text, strlen(text));
+}
+
+noreturn void
+cli_die_by(int sig)
+{
+	sigset_t set;
+
+	signal(sig, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(sig);
+	_exit(128 + sig);
+}
