@@ -1,6 +1,9 @@
-# ag2: memory and context for LLM agents. `make`, `make check`, `make install`.
+# ag2: memory and context for LLM agents. `make`, `make check`, `make install`; a build directory for each flavour:
+# `make BUILD=build/clang CC=clang`. A new .c file in cmd/, lib/*/, tests/unit/ or tests/tools/ needs no line here.
 VERSION  = 0.1.0
 PREFIX   = /usr/local
+BINDIR   = $(PREFIX)/bin
+MANDIR   = $(PREFIX)/share/man
 DESTDIR  =
 CC      ?= cc
 BUILD    = build/release
@@ -15,6 +18,7 @@ static   = $(or $(wildcard $(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
 JSON_CFLAGS := $(shell pkg-config --cflags json-c 2>/dev/null)
 LIBS_BASE   = $(call static,json-c) $(call static,yaml) $(call static,sqlite3) $(call static,hiredis) -lm -lpthread -ldl
 LIBS_ag2-ask = -lcurl
+LINK     = $(CC) $(CFLAGS) $(LINKHARD) -Wl,--as-needed $(LDFLAGS)
 
 PROGRAMS = $(notdir $(basename $(wildcard cmd/ag2-*.c)))
 LIB_SRC  = $(wildcard lib/*.c lib/*/*.c)
@@ -23,6 +27,7 @@ LIB_OBJ  = $(LIB_SRC:%.c=$(BUILD)/%.o)
 CLI_OBJ  = $(CLI_SRC:%.c=$(BUILD)/%.o)
 UNIT     = $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/*.c))
 TOOLS    = $(patsubst tests/tools/%.c,$(BUILD)/tools/%,$(wildcard tests/tools/*.c))
+MAN      = $(wildcard man/*.[1-9])
 
 all: $(PROGRAMS:%=$(BUILD)/bin/%)
 
@@ -36,17 +41,19 @@ $(BUILD)/libag2.a: $(LIB_OBJ)
 
 $(BUILD)/bin/%: $(BUILD)/cmd/%.o $(CLI_OBJ) $(BUILD)/libag2.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LINKHARD) $(LDFLAGS) -o $@ $^ $(LIBS_BASE) $(LIBS_$*)
+	$(LINK) -o $@ $^ $(LIBS_BASE) $(LIBS_$*)
 
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libag2.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LINKHARD) $(LDFLAGS) -o $@ $^ $(LIBS_BASE) -lcurl
+	$(LINK) -o $@ $^ $(LIBS_BASE) -lcurl
 
 $(BUILD)/tools/%: $(BUILD)/tests/tools/%.o $(BUILD)/libag2.a
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(LINKHARD) $(LDFLAGS) -o $@ $^ $(LIBS_BASE) -lpthread
+	$(LINK) -o $@ $^ $(LIBS_BASE) -lpthread
 
-check: all $(UNIT) $(TOOLS)
+tests: all $(UNIT) $(TOOLS)
+
+check: tests
 	AG2_BUILD=$(BUILD) sh tests/run
 
 # -Og and no fortify: the sanitizers see more, and bats runs the same tests.
@@ -54,24 +61,26 @@ check-asan:
 	$(MAKE) check BUILD=build/asan HARDEN= LINKHARD= CFLAGS='-Og -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer'
 
 lint:
-	mandoc -Tlint -Wwarning man/*.[157]
-	shellcheck -s sh scripts/* tests/run
-	shellcheck -s bash .ci/run
+	mandoc -Tlint -Wwarning $(MAN)
+	shellcheck scripts/check scripts/demo scripts/deps tests/run tests/bench .ci/run
 
 bench: all $(TOOLS)
 	AG2_BUILD=$(BUILD) sh tests/bench
 
+# $(call section,FILE) is the directory of a page.
+section  = $(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(1)))
+
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 755 $(PROGRAMS:%=$(BUILD)/bin/%) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(PROGRAMS:%=man/%.1) $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(BINDIR)
+	install -m 755 $(PROGRAMS:%=$(BUILD)/bin/%) $(DESTDIR)$(BINDIR)
+	$(foreach page,$(MAN),install -D -m 644 -t $(call section,$(page)) $(page) &&) :
 
 uninstall:
-	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/bin/%) $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/share/man/man1/%.1)
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(BINDIR)/%) $(foreach page,$(MAN),$(call section,$(page))/$(notdir $(page)))
 
 clean:
 	rm -rf build
 
-.PHONY: all check check-asan lint bench install uninstall clean
+.PHONY: all tests check check-asan lint bench install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
