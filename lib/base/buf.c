@@ -53,6 +53,8 @@ buf_reserve(struct buf *b, size_t extra)
 	if (need <= b->cap)
 		return;
 	cap = b->cap < 64 ? 64 : b->cap + b->cap / 2;
+	if (b->max != 0 && cap > b->max + 1)
+		cap = b->max + 1;
 	if (cap < need)
 		cap = need;
 	b->data = xrealloc(b->data == buf_empty ? NULL : b->data, cap, 1);

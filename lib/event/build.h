@@ -24,6 +24,10 @@ struct call {			/* one tool call of a response; the strings belong to whoever ho
 
 void build_prompt(struct buf *out, struct text content, const char *source);
 void build_request(struct buf *out, const struct text *parts, size_t n);
+/*
+ * With usage (USAGE_NONE where the server sent none), model, provider or finish_reason, or calls: a client's response.
+ * With none of them: one that stands in for a model's, such as "HALTED: reason".
+ */
 void build_response(struct buf *out, const struct text *message /* NULL: none */, const struct call *calls, size_t n,
     const struct usage *usage, const char *model, const char *provider, const char *finish_reason);
 void build_usage(struct buf *out, const struct usage *usage, const char *kind, const char *model, const char *provider,

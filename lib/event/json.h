@@ -39,13 +39,19 @@ int json_check(const char *text, size_t len, size_t *at, const char **why);
  */
 int json_parse(struct json_object **out, const char *text, size_t len, struct err *e);
 
-/* How values are written. Numbers keep their source spelling where they came from text. */
+/*
+ * How values are written. Numbers keep their source spelling where they came from text: every parsed number that is not an
+ * integer of 64 bits is a json_type_double whose spelling is its json_object_get_userdata.
+ */
 enum json_style {
 	JSON_COMPACT,	/* no blanks, UTF-8 as it is: what goes over the wire */
 	JSON_PYTHON,	/* json.dumps: ", " and ": ", ASCII with \uXXXX: what AG2 writes into logs */
 	JSON_PRETTY,	/* two blanks a level, UTF-8: for people */
 };
 void json_write(struct buf *out, struct json_object *value, enum json_style style);
+
+/* The number at the start of text with a point as its decimal sign, whatever the locale. */
+double json_number(const char *text);
 
 /* One JSON string, quotes included, in the style's escapes. Invalid UTF-8 becomes U+FFFD. */
 void json_write_string(struct buf *out, const char *text, size_t len, enum json_style style);

@@ -28,18 +28,23 @@ struct jsonl {
 	int fd;
 	struct buf buf;
 	size_t pos;
-	uint64_t number, offset;
-	bool eof;
+	size_t searched;	/* bytes behind pos that are known to hold no newline */
+	uint64_t number, offset;	/* of the line at pos */
+	bool eof, skipping;	/* skipping: inside a line that is too long */
 };
 
 void jsonl_init(struct jsonl *in, const char *name, enum jsonl_bad on_bad, jsonl_read_fn *read, void *arg);
 void jsonl_init_fd(struct jsonl *in, const char *name, enum jsonl_bad on_bad, int fd);
-/* Starts counting lines and bytes elsewhere than at 1 and 0 (reading from the middle of a log). Line 0: not known. */
+/*
+ * Starts counting lines and bytes elsewhere than at 1 and 0 (reading from the middle of a log). Line 0: not known; messages
+ * then give the line's offset.
+ */
 void jsonl_set_position(struct jsonl *in, uint64_t number, uint64_t offset);
 
 /*
  * The next good line as a view into the reader's buffer, valid until the next call. 1, 0 at the end, -1 on a read error
- * or, with JSONL_BAD_STOP, on a bad line (ERR_DATA). Bad lines are reported as `NAME:LINE: byte N: why` through log_warn.
+ * or, with JSONL_BAD_STOP, on a bad line (ERR_DATA). Bad lines are reported as `NAME:LINE: byte N: why` through log_warn;
+ * N counts from 1 within the line.
  * Blank lines are skipped, a BOM at offset 0 is accepted, the last line may lack its newline. Memory: the longest
  * line, at most EVENT_LINE_MAX; a longer one is skipped without being held.
  */

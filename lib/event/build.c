@@ -1,0 +1,439 @@
+#include "event/build.h"
+
+#include "base/clock.h"
+
+#include <string.h>
+
+/*
+ * AG2 writes the fields that took their default first, in the order of their declaration, then those that were given, in
+ * the order of the call that made the event; what stands in which group here is what its agents and clients do.
+ */
+
+static struct text
+text_of(const char *s)
+{
+	return (struct text){ s, strlen(s) };
+}
+
+static void
+add_text(struct buf *out, struct text t)
+{
+	json_write_string(out, t.data, t.len, JSON_PYTHON);
+}
+
+static void
+add_string(struct buf *out, const char *s)
+{
+	if (s != NULL)
+		add_text(out, text_of(s));
+	else
+		buf_adds(out, "null");
+}
+
+static void
+open_record(struct buf *out, const char *type, double created_at)
+{
+	buf_adds(out, "{\"type\": ");
+	add_string(out, event_type_find(type, strlen(type))->name);
+	buf_adds(out, ", \"data\": {\"created_at\": ");
+	json_write_double(out, created_at);
+}
+
+/* An event inside an event. */
+static void
+open_nested(struct buf *out, const char *type, double created_at)
+{
+	buf_adds(out, "{\"__event__\": ");
+	add_string(out, event_type_find(type, strlen(type))->name);
+	buf_adds(out, ", \"created_at\": ");
+	json_write_double(out, created_at);
+}
+
+void
+build_prompt(struct buf *out, struct text content, const char *source)
+{
+	buf_adds(out, "{\"type\": \"Prompt\", \"data\": {\"content\": ");
+	add_text(out, content);
+	if (source != NULL) {
+		buf_adds(out, ", \"source\": ");
+		add_string(out, source);
+	}
+	buf_adds(out, "}}");
+}
+
+void
+build_request(struct buf *out, const struct text *parts, size_t n)
+{
+	struct buf nested = BUF_INIT;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (i > 0)
+			buf_adds(&nested, ", ");
+		open_nested(&nested, "TextInput", clock_now());
+		buf_adds(&nested, ", \"metadata\": {}, \"content\": ");
+		add_text(&nested, parts[i]);
+		buf_adds(&nested, "}");
+	}
+	open_record(out, "ModelRequest", clock_now());
+	buf_adds(out, ", \"parts\": [");
+	buf_add(out, nested.data, nested.len);
+	buf_adds(out, "]}}");
+	buf_release(&nested);
+}
+
+/* A count is an integer where it is one: providers send integers, and AG2 keeps them so. */
+static void
+add_count(struct buf *out, const char *name, double count, bool first)
+{
+	buf_addf(out, "%s\"%s\": ", first ? "" : ", ", name);
+	if (count < 0)
+		buf_adds(out, "null");
+	else if (count < 9007199254740992.0 && (double)(int64_t)count == count)
+		buf_addf(out, "%lld", (long long)count);
+	else
+		json_write_double(out, count);
+}
+
+static void
+add_usage(struct buf *out, const struct usage *usage)
+{
+	static const struct usage none = USAGE_NONE;
+	const struct usage *u = usage != NULL ? usage : &none;
+
+	buf_adds(out, ", \"usage\": {\"__dataclass__\": \"ag2.events.types.Usage\", \"data\": {");
+	add_count(out, "prompt_tokens", u->prompt, true);
+	add_count(out, "completion_tokens", u->completion, false);
+	add_count(out, "total_tokens", u->total, false);
+	add_count(out, "cache_read_input_tokens", u->cache_read, false);
+	add_count(out, "cache_creation_input_tokens", u->cache_creation, false);
+	add_count(out, "thinking_tokens", u->thinking, false);
+	buf_adds(out, "}}");
+}
+
+/* A field that may have been given: written when its group's turn comes. */
+static void
+add_optional(struct buf *out, const char *name, const char *value, bool given)
+{
+	if ((value != NULL) != given)
+		return;
+	buf_addf(out, ", \"%s\": ", name);
+	add_string(out, value);
+}
+
+static void
+add_call_fields(struct buf *out, const struct call *call)
+{
+	buf_adds(out, ", \"vendor_metadata\": {}, \"id\": ");
+	add_string(out, call->id);
+	buf_adds(out, ", \"name\": ");
+	add_string(out, call->name);
+	buf_adds(out, ", \"arguments\": ");
+	add_string(out, call->arguments);
+}
+
+/* The calls of a container, without its brackets. */
+static void
+add_calls(struct buf *out, const struct call *calls, size_t n)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		if (i > 0)
+			buf_adds(out, ", ");
+		open_nested(out, "ToolCallEvent", clock_now());
+		add_call_fields(out, &calls[i]);
+		buf_adds(out, "}");
+	}
+}
+
+static void
+add_tool_calls(struct buf *out, const struct buf *calls, double created_at)
+{
+	buf_adds(out, ", \"tool_calls\": ");
+	open_nested(out, "ToolCallsEvent", created_at);
+	buf_adds(out, ", \"calls\": [");
+	buf_add(out, calls->data, calls->len);
+	buf_adds(out, "]}");
+}
+
+void
+build_response(struct buf *out, const struct text *message, const struct call *calls, size_t n, const struct usage *usage,
+    const char *model, const char *provider, const char *finish_reason)
+{
+	struct buf nested = BUF_INIT;
+	bool called = n > 0 || usage != NULL || model != NULL || provider != NULL || finish_reason != NULL;
+	double message_at = message != NULL ? clock_now() : 0, calls_at = 0, created_at;
+
+	add_calls(&nested, calls, n);
+	if (called)
+		calls_at = clock_now();
+	created_at = clock_now();
+	if (!called)
+		calls_at = clock_now();
+	open_record(out, "ModelResponse", created_at);
+	if (!called)
+		add_tool_calls(out, &nested, calls_at);
+	if (usage == NULL)
+		add_usage(out, NULL);
+	buf_adds(out, ", \"response_force\": false, \"files\": []");
+	add_optional(out, "model", model, false);
+	add_optional(out, "provider", provider, false);
+	add_optional(out, "finish_reason", finish_reason, false);
+	if (called)
+		add_tool_calls(out, &nested, calls_at);
+	if (usage != NULL)
+		add_usage(out, usage);
+	add_optional(out, "model", model, true);
+	add_optional(out, "provider", provider, true);
+	add_optional(out, "finish_reason", finish_reason, true);
+	buf_adds(out, ", \"message\": ");
+	if (message != NULL) {
+		open_nested(out, "ModelMessage", message_at);
+		buf_adds(out, ", \"metadata\": {}, \"content\": ");
+		add_text(out, *message);
+		buf_adds(out, "}}}");
+	} else {
+		buf_adds(out, "null}}");
+	}
+	buf_release(&nested);
+}
+
+void
+build_usage(struct buf *out, const struct usage *usage, const char *kind, const char *model, const char *provider,
+    const char *finish_reason)
+{
+	open_record(out, "UsageEvent", clock_now());
+	add_optional(out, "model", model, false);
+	add_optional(out, "provider", provider, false);
+	add_optional(out, "finish_reason", finish_reason, false);
+	buf_adds(out, ", \"label\": null, \"kind\": ");
+	add_string(out, kind);
+	add_optional(out, "model", model, true);
+	add_optional(out, "provider", provider, true);
+	add_optional(out, "finish_reason", finish_reason, true);
+	add_usage(out, usage);
+	buf_adds(out, "}}");
+}
+
+void
+build_calls(struct buf *out, const struct call *calls, size_t n)
+{
+	struct buf nested = BUF_INIT;
+
+	add_calls(&nested, calls, n);
+	open_record(out, "ToolCallsEvent", clock_now());
+	buf_adds(out, ", \"calls\": [");
+	buf_add(out, nested.data, nested.len);
+	buf_adds(out, "]}}");
+	buf_release(&nested);
+}
+
+void
+build_call(struct buf *out, const struct call *call)
+{
+	open_record(out, "ToolCallEvent", clock_now());
+	add_call_fields(out, call);
+	buf_adds(out, "}}");
+}
+
+static struct json_object *
+string_object(const char *s)
+{
+	return s != NULL ? json_object_new_string(s) : NULL;
+}
+
+/* {"type": ..., "data": {...}} with created_at, parent_id and name. */
+static struct json_object *
+result_record(const char *type, double created_at, const struct call *call, struct json_object **data)
+{
+	struct json_object *record = json_object_new_object();
+
+	*data = json_object_new_object();
+	json_object_object_add(record, "type", string_object(event_type_find(type, strlen(type))->name));
+	json_object_object_add(record, "data", *data);
+	json_object_object_add(*data, "created_at", json_object_new_double(created_at));
+	json_object_object_add(*data, "parent_id", string_object(call->id));
+	json_object_object_add(*data, "name", string_object(call->name));
+	return record;
+}
+
+static struct json_object *
+text_part(double created_at, struct text content)
+{
+	struct json_object *part = json_object_new_object();
+
+	json_object_object_add(part, "__event__", string_object("ag2.events.input_events.TextInput"));
+	json_object_object_add(part, "created_at", json_object_new_double(created_at));
+	json_object_object_add(part, "metadata", json_object_new_object());
+	json_object_object_add(part, "content", json_object_new_string_len(content.data, (int)content.len));
+	return part;
+}
+
+/* The ToolResult with one part. */
+static struct json_object *
+result_object(struct json_object *part)
+{
+	struct json_object *result = json_object_new_object(), *data = json_object_new_object(), *parts = json_object_new_array();
+
+	json_object_array_add(parts, part);
+	json_object_object_add(data, "parts", parts);
+	json_object_object_add(data, "final", json_object_new_boolean(0));
+	json_object_object_add(data, "metadata", json_object_new_object());
+	json_object_object_add(result, "__dataclass__", string_object("ag2.events.tool_events.ToolResult"));
+	json_object_object_add(result, "data", data);
+	return result;
+}
+
+struct json_object *
+build_result(const struct call *call, struct text result)
+{
+	struct json_object *data, *record, *part = text_part(clock_now(), result);
+
+	record = result_record("ToolResultEvent", clock_now(), call, &data);
+	json_object_object_add(data, "result", result_object(part));
+	return record;
+}
+
+/* type is ToolErrorEvent or ToolNotFoundEvent; shown is what the model reads. */
+static struct json_object *
+error_record(const char *type, const struct call *call, const char *exception, struct text message, struct text shown)
+{
+	struct json_object *data, *record, *error = json_object_new_object(), *part = text_part(clock_now(), shown);
+
+	record = result_record(type, clock_now(), call, &data);
+	json_object_object_add(error, "__exception__", string_object(exception));
+	json_object_object_add(error, "message", json_object_new_string_len(message.data, (int)message.len));
+	json_object_object_add(data, "error", error);
+	json_object_object_add(data, "result", result_object(part));
+	return record;
+}
+
+struct json_object *
+build_error_result(const struct call *call, const char *exception, struct text message)
+{
+	struct buf shown = BUF_INIT;
+	struct json_object *record;
+
+	buf_addf(&shown, "%s: ", exception);
+	buf_add(&shown, message.data, message.len);
+	buf_addch(&shown, '\n');
+	record = error_record("ToolErrorEvent", call, exception, message, (struct text){ shown.data, shown.len });
+	buf_release(&shown);
+	return record;
+}
+
+struct json_object *
+build_not_found(const struct call *call)
+{
+	struct buf message = BUF_INIT, shown = BUF_INIT;
+	struct json_object *record;
+
+	buf_addf(&message, "Tool `%s` not found", call->name);
+	buf_addf(&shown, "ag2.exceptions.ToolNotFoundError: %s\n", message.data);
+	record = error_record("ToolNotFoundEvent", call, "ToolNotFoundError", (struct text){ message.data, message.len },
+	    (struct text){ shown.data, shown.len });
+	buf_release(&shown);
+	buf_release(&message);
+	return record;
+}
+
+void
+build_record(struct buf *out, struct json_object *record)
+{
+	json_write(out, record, JSON_PYTHON);
+}
+
+/* A record as a part of another: `__event__` and its fields, as AG2 nests events. */
+static void
+add_nested_record(struct buf *out, const char *type, struct json_object *data)
+{
+	buf_adds(out, "{\"__event__\": ");
+	add_string(out, type);
+	json_object_object_foreach(data, key, value) {
+		buf_adds(out, ", ");
+		add_string(out, key);
+		buf_adds(out, ": ");
+		json_write(out, value, JSON_PYTHON);
+	}
+	buf_adds(out, "}");
+}
+
+void
+build_results(struct buf *out, struct json_object *const *records, size_t n)
+{
+	size_t i;
+
+	open_record(out, "ToolResultsEvent", clock_now());
+	buf_adds(out, ", \"results\": [");
+	for (i = 0; i < n; i++) {
+		if (i > 0)
+			buf_adds(out, ", ");
+		add_nested_record(out, json_get_text(records[i], "type", NULL), json_get(records[i], "data"));
+	}
+	buf_adds(out, "]}}");
+}
+
+static bool
+is_severity(const char *s)
+{
+	return strcmp(s, "info") == 0 || strcmp(s, "warning") == 0 || strcmp(s, "critical") == 0 || strcmp(s, "fatal") == 0;
+}
+
+void
+build_alert(struct buf *out, const char *severity, const char *source, struct text message)
+{
+	open_record(out, "ObserverAlert", clock_now());
+	buf_adds(out, ", \"data\": {}, \"source\": ");
+	add_string(out, source);
+	buf_adds(out, ", \"severity\": ");
+	if (is_severity(severity)) {
+		buf_adds(out, "{\"__enum__\": \"ag2.events.alert.Severity\", \"value\": ");
+		add_string(out, severity);
+		buf_adds(out, "}");
+	} else {
+		add_string(out, severity);
+	}
+	buf_adds(out, ", \"message\": ");
+	add_text(out, message);
+	buf_adds(out, "}}");
+}
+
+int
+build_halt(struct buf *out, struct text reason, struct text source, struct event *const *alerts, size_t n, struct err *e)
+{
+	struct buf nested = BUF_INIT;
+	struct json_object *data;
+	int ret = -1;
+	size_t i;
+
+	for (i = 0; i < n; i++) {
+		data = event_data(alerts[i], e);
+		if (data == NULL)
+			goto out;
+		if (i > 0)
+			buf_adds(&nested, ", ");
+		add_nested_record(&nested, alerts[i]->type->name, data);
+	}
+	open_record(out, "HaltEvent", clock_now());
+	buf_adds(out, ", \"reason\": ");
+	add_text(out, reason);
+	buf_adds(out, ", \"source\": ");
+	add_text(out, source);
+	buf_adds(out, ", \"alerts\": [");
+	buf_add(out, nested.data, nested.len);
+	buf_adds(out, "]}}");
+	ret = 0;
+out:
+	buf_release(&nested);
+	return ret;
+}
+
+void
+build_summary(struct buf *out, struct text summary, uint64_t event_count)
+{
+	open_record(out, "CompactionSummary", clock_now());
+	buf_adds(out, ", \"summary\": ");
+	add_text(out, summary);
+	buf_addf(out, ", \"event_count\": %llu}}", (unsigned long long)event_count);
+}

@@ -1,0 +1,21 @@
+/* Pieces of Python's repr. Private to lib/event. */
+#ifndef AG2_REPR_H
+#define AG2_REPR_H
+
+#include "event/json.h"
+
+/* A float: "1.0", "1e+22", "nan", "-inf". */
+void repr_double(struct buf *out, double value);
+/* A number as it was spelled, or as json_write would. */
+void json_write_number(struct buf *out, struct json_object *value);
+/* A number as Python has it after reading it: integers in their digits, everything else a float. */
+void repr_number(struct buf *out, struct json_object *value);
+
+/* A str and a bytes object, in the quotes that Python chooses. Invalid UTF-8 counts as U+FFFD. */
+void repr_text(struct buf *out, const char *text, size_t len);
+void repr_bytes(struct buf *out, const void *data, size_t len);
+
+/* Whether str.isprintable() holds for one code point. */
+bool repr_printable(uint32_t c);
+
+#endif
