@@ -60,8 +60,10 @@ check: tests
 check-asan:
 	$(MAKE) check BUILD=build/asan HARDEN= LINKHARD= CFLAGS='-Og -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer'
 
-lint:
+lint: lint-man lint-sh
+lint-man:
 	mandoc -Tlint -Wwarning $(MAN)
+lint-sh:
 	shellcheck scripts/check scripts/demo scripts/deps tests/run tests/bench .ci/run
 
 bench: all $(TOOLS)
@@ -81,6 +83,6 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all tests check check-asan lint bench install uninstall clean
+.PHONY: all tests check check-asan lint lint-man lint-sh bench install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

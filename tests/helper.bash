@@ -4,6 +4,8 @@
 # and TMP (this test's own directory, where the test starts). Nothing of the caller's environment reaches the programs:
 # no AG2_* setting, no key, no home directory. Golden data is in $ROOT/tests/golden.
 
+bats_require_minimum_version 1.5.0
+
 ROOT=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
 AG2_BUILD=${AG2_BUILD:-build/release}
 case $AG2_BUILD in
