@@ -8,7 +8,7 @@ DESTDIR  =
 CC      ?= cc
 BUILD    = build/release
 CFLAGS   = -O2 -g
-WARN     = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 -Wno-unused-parameter
+WARN     = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 -Wno-unused-parameter -Wno-missing-field-initializers
 HARDEN   = -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE -fstack-clash-protection
 LINKHARD = -pie -Wl,-z,relro,-z,now
 ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) $(HARDEN) -D_GNU_SOURCE -Ilib -DAG2_VERSION='"$(VERSION)"' $(JSON_CFLAGS)

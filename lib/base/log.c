@@ -50,7 +50,7 @@ scrub(struct buf *out, const char *text, size_t len, bool keep_lines)
 	}
 }
 
-static void
+static void __attribute__((format(printf, 1, 0)))
 say(const char *fmt, va_list ap)
 {
 	struct buf raw = BUF_INIT, line = BUF_INIT;

@@ -39,7 +39,7 @@ tap_show(const char *label, const char *p, size_t len)
 	printf("'%s\n", most < len ? "..." : "");
 }
 
-static inline bool
+static inline bool __attribute__((format(printf, 2, 0)))
 tap_vline(bool good, const char *fmt, va_list ap)
 {
 	char text[1000], *c;
