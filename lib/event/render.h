@@ -7,8 +7,12 @@
 #include "event/event.h"
 
 #define CHARS_PER_TOKEN 4
+#define CHARS_AUTO 0	/* as chars_per_token: 4 ASCII characters, or one that is not ASCII, are a token */
 
-/* Estimated tokens: code points // chars_per_token for each text piece, fixed costs for media. chars_per_token >= 1. -1 when broken. */
+/*
+ * Estimated tokens: code points // chars_per_token for each text piece, fixed costs for media. chars_per_token >= 1,
+ * or CHARS_AUTO. -1 when broken.
+ */
 int64_t event_tokens(struct event *ev, int chars_per_token, struct err *e);
 /* The same for plain text such as a prompt. */
 int64_t text_tokens(const char *text, size_t len, int chars_per_token);
