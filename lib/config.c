@@ -860,6 +860,7 @@ agent_read(struct agent *a, const char *file, struct err *e)
 		err_sys(e, "cannot find the directory of '%s'", file);
 		goto out;
 	}
+	agent_release(a);
 	rc = agent_parse(a, text.data, text.len, file, dir, e);
 	if (rc == 0)
 		keep_file(a, file);
