@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define CHUNK (256 * 1024)
+#define OUT_CHUNK (64 * 1024)	/* what a pipe holds */
 
 static struct buf out;
 
@@ -95,35 +96,51 @@ out_try_flush(struct err *e)
 	return rc == 0 ? 0 : err_sys(e, "cannot write standard output");
 }
 
-void
-out_flush(void)
+/* errno says why writing failed. */
+static noreturn void
+out_failed(void)
 {
-	struct err e = ERR_INIT;
+	int saved = errno;
 
-	if (out_try_flush(&e) == 0)
-		return;
-	if (errno == EPIPE) {
+	if (saved == EPIPE) {
 		signal(SIGPIPE, SIG_DFL);
 		raise(SIGPIPE);
 	}
-	log_warn("%s", e.msg);
+	log_warn("cannot write standard output: %s", strerror(saved));
 	_exit(74);
 }
 
 void
+out_flush(void)
+{
+	if (out_try_flush(NULL) < 0)
+		out_failed();
+}
+
+/*
+ * Whole chunks go out and the rest stays: a few bytes more than a pipe holds would make every write wait for its reader
+ * (measured: nearly twice the time for a filter).
+ */
+void
 out_write(const void *data, size_t len)
 {
+	size_t whole;
+
 	if (out.data == NULL)
 		out = (struct buf)BUF_INIT;
-	if (len >= CHUNK) {
+	if (len >= OUT_CHUNK) {
 		out_flush();
-		buf_add(&out, data, len);
-		out_flush();
+		if (io_write_all(1, data, len) < 0)
+			out_failed();
 		return;
 	}
 	buf_add(&out, data, len);
-	if (out.len >= CHUNK)
-		out_flush();
+	if (out.len >= OUT_CHUNK) {
+		whole = out.len / OUT_CHUNK * OUT_CHUNK;
+		if (io_write_all(1, out.data, whole) < 0)
+			out_failed();
+		buf_drop(&out, whole);
+	}
 }
 
 void

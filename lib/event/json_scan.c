@@ -46,7 +46,7 @@ struct masks {
 };
 
 #ifdef __SSE2__
-static inline uint64_t
+static inline void
 block_masks(struct scan *s, const char *p, struct masks *m)
 {
 	const __m128i quote = _mm_set1_epi8('"'), backslash = _mm_set1_epi8('\\');
@@ -55,6 +55,7 @@ block_masks(struct scan *s, const char *p, struct masks *m)
 	int i;
 
 	m->quote = m->backslash = m->bracket = 0;
+#pragma GCC unroll 4
 	for (i = 0; i < 4; i++) {
 		v = _mm_loadu_si128((const __m128i *)(const void *)(p + 16 * i));
 		s->high = _mm_or_si128(s->high, v);
@@ -64,7 +65,6 @@ block_masks(struct scan *s, const char *p, struct masks *m)
 		/* [ ] { } have these bits in common, and only Y _ y DEL have them too */
 		m->bracket |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_and_si128(v, relevant), shared)) << (16 * i);
 	}
-	return m->quote;
 }
 
 static void
@@ -80,7 +80,7 @@ scan_odd(const struct scan *s)
 	return s->odd || _mm_movemask_epi8(s->high) != 0 || _mm_movemask_epi8(_mm_cmpeq_epi8(s->low, _mm_setzero_si128())) != 0;
 }
 #else
-static inline uint64_t
+static inline void
 block_masks(struct scan *s, const char *p, struct masks *m)
 {
 	int i;
@@ -95,7 +95,6 @@ block_masks(struct scan *s, const char *p, struct masks *m)
 		m->backslash |= (uint64_t)(c == '\\') << i;
 		m->bracket |= (uint64_t)((c & 0xd9) == 0x59) << i;
 	}
-	return m->quote;
 }
 
 static void
