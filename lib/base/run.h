@@ -23,16 +23,26 @@ struct run {
 	/* Called as output arrives, instead of collecting; non-zero ends the child and is returned. May be NULL. */
 	int (*on_output)(void *arg, const char *data, size_t len);
 	void *arg;
+	/* Keeps our stdin (when there is no input), stdout (when nothing takes it) and process group: for a command that a person started and may type into. */
+	bool terminal;
 };
 
 /*
  * Runs it to its end. Returns its exit status (128 + signal when it died of one), or -1: ERR_UNAVAIL when it could not be
- * started or ran out of time, ERR_DATA when it printed too much. A SIGINT or SIGTERM of ours ends it first (see run_interrupted).
+ * started, ran out of time, or was ended because we were told to end (see run_interrupted); ERR_DATA when it printed
+ * too much. Its end is the end of the program itself: what it left running in the background goes on, unheard. With
+ * neither out, on_output nor output_fd its stdout is ours.
  */
 int run(const struct run *r, struct err *e);
 
-/* The signal that the command was sent and should end by, 0 if none; set by handlers that run_catch_signals installs. */
+/*
+ * The signal that the command was sent and should end by, 0 if none: of SIGINT, SIGTERM, SIGHUP the first, from when
+ * run_catch_signals was called (one that was ignored stays so). Commands that run children or wait for servers call it
+ * once they have read their input; a child outlives a parent that a signal kills, but for a SIGTERM to the child itself.
+ */
 void run_catch_signals(void);
 int run_interrupted(void);
+/* Readable from the first such signal on and never drained: for a poll that must not miss it. -1 before run_catch_signals. */
+int run_wakeup_fd(void);
 
 #endif
