@@ -41,7 +41,10 @@ $(BUILD)/libag2.a: $(LIB_OBJ)
 
 $(BUILD)/bin/%: $(BUILD)/cmd/%.o $(CLI_OBJ) $(BUILD)/libag2.a
 	@mkdir -p $(@D)
-	$(LINK) -o $@ $^ $(LIBS_BASE) $(LIBS_$*)
+	$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_BASE) $(LIBS_$*)
+
+# What only one program needs, ag2-NAME, is in cmd/NAME/.
+$(foreach p,$(PROGRAMS),$(eval $(BUILD)/bin/$(p): $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/$(p:ag2-%=%)/*.c))))
 
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libag2.a
 	@mkdir -p $(@D)

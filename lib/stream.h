@@ -38,6 +38,12 @@ int stream_filter(int fd, const char *name, struct buf *out, struct err *e);
 struct stream_reader;
 int stream_open(struct store *s, const char *id, bool full, struct stream_reader **out, struct err *e);	/* ERR_NOINPUT when there is no such stream */
 ssize_t stream_read(void *reader, void *data, size_t len, struct err *e);	/* a jsonl_read_fn */
-void stream_close(struct stream_reader *r);
+void stream_close(struct stream_reader *r);			/* NULL is allowed */
+
+/*
+ * The current log from the last `lines` lines on that are not blank (all of it when there are fewer), found from its end.
+ * *offset, may be NULL, is where they begin. ERR_NOINPUT as above.
+ */
+int stream_open_tail(struct store *s, const char *id, uint64_t lines, struct stream_reader **out, uint64_t *offset, struct err *e);
 
 #endif

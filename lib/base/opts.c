@@ -243,6 +243,8 @@ help(const struct opts *o)
 			help_label(p, &line);
 			out_printf("%-*s  %s\n", (int)width, line.data, p->help);
 		}
+	if (o->print_more != NULL)
+		o->print_more();
 	if (o->more != NULL)
 		out_printf("\n%s", o->more);
 	out_close();

@@ -41,6 +41,7 @@ struct opts {
 	const struct opt *table;	/* ends with { 0 } */
 	const struct opt *common;	/* more of them, e.g. what all commands of a program take; may be NULL */
 	const char *more;	/* printed behind the options: operands, policies, examples; may be NULL */
+	void (*print_more)(void);	/* prints such text, before `more`; may be NULL */
 };
 
 /*

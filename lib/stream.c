@@ -1,0 +1,748 @@
+#include "stream.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "path.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define LOG_DIR "/log"
+#define SUFFIX ".jsonl"
+#define BLOCK (64 * 1024)
+#define REPAIR_MAX (1u << 30)	/* bytes of a log that is rewritten to take a torn tail off */
+#define TRIES 100		/* how often others may change a log under us */
+
+/* ---- ids ---- */
+
+void
+stream_path(struct buf *out, const char *id)
+{
+	buf_reset(out);
+	buf_addf(out, LOG_DIR "/%s" SUFFIX, id);
+}
+
+struct list_call {
+	stream_list_fn *fn;
+	void *arg;
+};
+
+static int
+list_entry(void *arg, const char *name, bool dir, const struct store_stat *st)
+{
+	struct list_call *call = arg;
+	size_t len = strlen(name), suffix = sizeof(SUFFIX) - 1;
+	char *id;
+	int rc = 0;
+
+	if (dir || len <= suffix || strcmp(name + len - suffix, SUFFIX) != 0)
+		return 0;
+	id = xmemdup0(name, len - suffix);
+	if (stream_id_check(id, NULL) == 0)
+		rc = call->fn(call->arg, id, st);
+	free(id);
+	return rc;
+}
+
+int
+stream_list(struct store *s, stream_list_fn *fn, void *arg, struct err *e)
+{
+	struct list_call call = { fn, arg };
+
+	return store_list(s, LOG_DIR, STORE_LIST_STAT, list_entry, &call, e);
+}
+
+struct last {
+	char *id;
+	uint64_t version;
+};
+
+static int
+later(void *arg, const char *id, const struct store_stat *st)
+{
+	struct last *last = arg;
+
+	if (last->id != NULL && st->version <= last->version)
+		return 0;
+	free(last->id);
+	last->id = xstrdup(id);
+	last->version = st->version;
+	return 0;
+}
+
+int
+stream_resolve(struct store *s, const char *arg, char **id, bool *fresh, struct err *e)
+{
+	struct last last = { 0 };
+	struct buf uuid = BUF_INIT;
+
+	if (fresh != NULL)
+		*fresh = false;
+	if (strcmp(arg, "@last") == 0) {
+		if (stream_list(s, later, &last, e) < 0) {
+			free(last.id);
+			return -1;
+		}
+		*id = last.id;
+		return last.id ? 0 : err_set(e, ERR_NOINPUT, "@last: there is no stream in %s", store_url(s));
+	}
+	if (strcmp(arg, "@new") == 0) {
+		if (uuid_add(&uuid, e) < 0)
+			return -1;
+		*id = buf_detach(&uuid, NULL);
+		if (fresh != NULL)
+			*fresh = true;
+		return 0;
+	}
+	if (arg[0] == '@')
+		return err_set(e, ERR_USAGE, "stream '%.60s': only @last and @new have a meaning", arg);
+	if (stream_id_check(arg, e) < 0)
+		return -1;
+	*id = xstrdup(arg);
+	return 0;
+}
+
+/* ---- appending ---- */
+
+static bool
+blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+static bool
+is_event(const char *line, size_t len, bool first)
+{
+	struct event ev;
+
+	if (first && len >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0) {
+		line += 3;
+		len -= 3;
+	}
+	if (event_view(&ev, line, len, NULL) < 0)
+		return false;
+	event_release(&ev);
+	return true;
+}
+
+/* What a log ends with. */
+struct tail {
+	uint64_t size, version;
+	uint64_t keep;		/* what follows this offset is a torn tail; size when there is none */
+	bool newline;		/* the kept part ends with a newline, or is empty */
+};
+
+static int
+read_at(struct store_file *f, uint64_t offset, size_t len, struct buf *out, struct err *e)
+{
+	ssize_t n;
+
+	buf_reset(out);
+	buf_reserve(out, len);
+	while (out->len < len) {
+		n = store_file_read(f, offset + out->len, out->data + out->len, len - out->len, e);
+		if (n <= 0)
+			return n < 0 ? -1 : err_set(e, ERR_IO, "a log became shorter while it was read");
+		out->len += (size_t)n;
+		out->data[out->len] = '\0';
+	}
+	return 0;
+}
+
+/*
+ * Judges the end of the log from its last bytes (the window begins at offset base). Lines that are no events are taken off
+ * until one is, blank lines with them. False when the window is too small to tell.
+ */
+static bool
+judge(const struct buf *window, uint64_t base, struct tail *t)
+{
+	size_t end = window->len, content, start;
+
+	for (;;) {
+		content = end;
+		while (content > 0 && blank(window->data[content - 1]))
+			content--;
+		start = content;
+		while (start > 0 && window->data[start - 1] != '\n')
+			start--;
+		if (start == 0 && base > 0)
+			return false;
+		if (content == 0 || is_event(window->data + start, content - start, base + start == 0))
+			break;
+		end = start;
+	}
+	t->keep = base + end;
+	t->newline = t->keep == 0 || window->data[end - 1] == '\n';
+	return true;
+}
+
+static int
+inspect_file(struct store_file *f, struct tail *t, struct err *e)
+{
+	struct buf window = BUF_INIT;
+	uint64_t len = 8192;
+	bool known = false;
+	int rc = 0;
+
+	while (!known) {
+		if (len > t->size)
+			len = t->size;
+		rc = read_at(f, t->size - len, (size_t)len, &window, e);
+		if (rc < 0)
+			break;
+		known = judge(&window, t->size - len, t);
+		if (!known && len > EVENT_LINE_MAX) {	/* no line of ours: leave it alone */
+			t->keep = t->size;
+			t->newline = window.data[window.len - 1] == '\n';
+			known = true;
+		}
+		len *= 4;
+	}
+	buf_release(&window);
+	return rc;
+}
+
+static int
+inspect(struct store *s, const char *path, struct tail *t, struct err *e)
+{
+	struct store_file *f;
+	struct store_stat st;
+	struct err why = ERR_INIT;
+	int rc;
+
+	*t = (struct tail){ .newline = true };
+	if (store_file_open(s, path, &f, &st, &why) < 0)
+		return why.code == ERR_ABSENT ? 0 : err_set(e, why.code, "%s", why.msg);
+	t->size = st.size;
+	t->version = st.version;
+	rc = inspect_file(f, t, e);
+	store_file_close(f);
+	return rc;
+}
+
+/* The number behind `ID.WORD-` in a name that ends with suffix; 0 when it is no such name. */
+static uint64_t
+part_number(const char *name, const char *id, const char *word, const char *suffix)
+{
+	size_t len = strlen(id), digits;
+
+	if (strncmp(name, id, len) != 0 || strncmp(name + len, word, strlen(word)) != 0)
+		return 0;
+	name += len + strlen(word);
+	digits = strspn(name, "0123456789");
+	if (digits == 0 || digits > 18 || strcmp(name + digits, suffix) != 0)
+		return 0;
+	return strtoull(name, NULL, 10);
+}
+
+struct torn_search {
+	const char *id;
+	uint64_t highest;
+};
+
+static int
+torn_entry(void *arg, const char *name, bool dir, const struct store_stat *st)
+{
+	struct torn_search *search = arg;
+	uint64_t n = part_number(name, search->id, ".torn-", "");
+
+	if (n > search->highest)
+		search->highest = n;
+	return 0;
+}
+
+/* The last good line lacks its newline, as in every log that AG2 wrote. ERR_CONFLICT when the log changed meanwhile. */
+static int
+append_after_newline(struct store *s, const char *path, const struct tail *t, const void *lines, size_t len, uint64_t *offset,
+    struct err *e)
+{
+	struct buf data = BUF_INIT;
+	struct store_op ops[2];
+	int rc;
+
+	buf_addch(&data, '\n');
+	buf_add(&data, lines, len);
+	ops[0] = (struct store_op){ .kind = STORE_OP_EXPECT, .path = path, .version = t->version };
+	ops[1] = (struct store_op){ .kind = STORE_OP_APPEND, .path = path, .data = data.data, .len = data.len };
+	rc = store_commit(s, ops, 2, e);
+	if (rc == 0 && offset != NULL)
+		*offset = ops[1].offset + 1;
+	buf_release(&data);
+	return rc;
+}
+
+/* Sets the torn tail aside and appends, in one commit. ERR_CONFLICT when the log changed meanwhile. */
+static int
+append_after_repair(struct store *s, const char *id, const char *path, const struct tail *t, const void *lines, size_t len,
+    uint64_t *offset, struct err *e)
+{
+	struct torn_search search = { .id = id };
+	struct buf whole = BUF_INIT_MAX(REPAIR_MAX), torn = BUF_INIT, aside = BUF_INIT;
+	struct store_op ops[4];
+	struct store_stat st;
+	int rc = -1;
+
+	if (store_list(s, LOG_DIR, 0, torn_entry, &search, e) < 0 || store_read(s, path, &whole, &st, e) < 0)
+		goto out;
+	if (st.version != t->version) {
+		err_set(e, ERR_CONFLICT, "'%s' was changed by someone else", path);
+		goto out;
+	}
+	buf_addf(&aside, LOG_DIR "/%s.torn-%llu", id, (unsigned long long)search.highest + 1);
+	buf_add(&torn, whole.data + t->keep, whole.len - t->keep);
+	whole.len = t->keep;
+	whole.max = 0;
+	if (!t->newline)
+		buf_addch(&whole, '\n');
+	if (offset != NULL)
+		*offset = whole.len;
+	buf_add(&whole, lines, len);
+	ops[0] = (struct store_op){ .kind = STORE_OP_EXPECT, .path = path, .version = t->version };
+	ops[1] = (struct store_op){ .kind = STORE_OP_EXPECT, .path = aside.data };
+	ops[2] = (struct store_op){ .kind = STORE_OP_WRITE, .path = aside.data, .data = torn.data, .len = torn.len };
+	ops[3] = (struct store_op){ .kind = STORE_OP_WRITE, .path = path, .data = whole.data, .len = whole.len };
+	rc = store_commit(s, ops, 4, e);
+	if (rc == 0)
+		log_warn("stream %s ended in %zu bytes that are no event: moved to %s", id, torn.len, aside.data);
+out:
+	buf_release(&whole);
+	buf_release(&torn);
+	buf_release(&aside);
+	return rc;
+}
+
+static int
+try_append(struct store *s, const char *id, const char *path, const void *lines, size_t len, uint64_t *offset, struct err *e)
+{
+	struct tail t;
+
+	if (inspect(s, path, &t, e) < 0)
+		return -1;
+	if (t.keep < t.size && t.size > REPAIR_MAX) {
+		log_warn("stream %s ends in a line that is no event; the log is too large to take it off", id);
+		t.keep = t.size;
+		t.newline = false;
+	}
+	if (t.keep < t.size)
+		return append_after_repair(s, id, path, &t, lines, len, offset, e);
+	if (!t.newline)
+		return append_after_newline(s, path, &t, lines, len, offset, e);
+	return store_append(s, path, lines, len, offset, e);
+}
+
+int
+stream_append(struct store *s, const char *id, const void *lines, size_t len, uint64_t *offset, struct err *e)
+{
+	struct buf path = BUF_INIT;
+	struct err why = ERR_INIT;
+	int rc, tries = 0;
+
+	stream_path(&path, id);
+	do
+		rc = try_append(s, id, path.data, lines, len, offset, &why);
+	while (rc < 0 && why.code == ERR_CONFLICT && ++tries < TRIES);
+	if (rc < 0)
+		err_set(e, why.code == ERR_CONFLICT ? ERR_BUSY : why.code, "%s", why.msg);
+	buf_release(&path);
+	return rc;
+}
+
+/* ---- what may be appended ---- */
+
+/* The full grammar, a string type, an object data. */
+static int
+check_line(const struct event *ev, const char *name, struct err *e)
+{
+	struct json_peek peek;
+	const char *why = NULL;
+	size_t at = 0;
+
+	if (json_check(ev->line, ev->len, &at, &why) == 0 && json_scan(ev->line, ev->len, &peek, &at, &why) == 0) {
+		at = 0;
+		if (peek.type == NULL)
+			why = "there is no string 'type'";
+		else if (peek.data == NULL)
+			why = "there is no object 'data'";
+		else
+			return 0;
+	}
+	return err_set(e, ERR_DATA, "%s:%llu: byte %zu: %s", name, (unsigned long long)ev->number, at, why);
+}
+
+static int
+take_line(const struct event *ev, const char *name, struct buf *out, struct err *e)
+{
+	if (check_line(ev, name, e) < 0)
+		return -1;
+	if (ev->type->flags & (EV_TRANSIENT | EV_PROMPT))
+		return 0;
+	buf_add(out, ev->line, ev->len);
+	buf_addch(out, '\n');
+	if (out->over)
+		return err_set(e, ERR_DATA, "%s: more than %zu bytes in one append", name, out->max);
+	return 0;
+}
+
+int
+stream_filter(int fd, const char *name, struct buf *out, struct err *e)
+{
+	struct jsonl in;
+	struct event ev;
+	int rc;
+
+	jsonl_init_fd(&in, name, JSONL_BAD_STOP, fd);
+	while ((rc = jsonl_next(&in, &ev, e)) > 0) {
+		rc = take_line(&ev, name, out, e);
+		event_release(&ev);
+		if (rc < 0)
+			break;
+	}
+	jsonl_release(&in);
+	return rc;
+}
+
+/* ---- reading ---- */
+
+struct segment {
+	uint64_t number;
+	char *path;
+	bool again;		/* its lines begin what follows it */
+};
+
+/* A place in the parts of a log, which are read as if they were one. */
+struct cursor {
+	struct stream_reader *r;
+	size_t part;		/* a segment, or the log itself at r->n */
+	uint64_t offset;
+	struct store_file *file;	/* of a segment */
+	bool line_open;		/* the last byte given was no newline */
+};
+
+struct stream_reader {
+	struct store *s;
+	char *id;
+	struct store_file *log;	/* opened first: what compaction takes out of it later is in this version still; may be NULL */
+	struct segment *segments;
+	size_t n, cap;
+	struct cursor at;
+};
+
+static void
+cursor_close(struct cursor *c)
+{
+	if (c->file != NULL)
+		store_file_close(c->file);
+	c->file = NULL;
+}
+
+static struct store_file *
+cursor_file(struct cursor *c, struct err *e)
+{
+	struct stream_reader *r = c->r;
+
+	if (c->part == r->n)
+		return r->log;
+	if (c->file == NULL && store_file_open(r->s, r->segments[c->part].path, &c->file, NULL, e) < 0)
+		return NULL;
+	return c->file;
+}
+
+/* Up to len bytes of the parts from c on; a newline is put where a part ends without one and something follows. */
+static ssize_t
+cursor_read(struct cursor *c, char *data, size_t len, struct err *e)
+{
+	struct stream_reader *r = c->r;
+	struct store_file *f;
+	ssize_t n;
+
+	for (;;) {
+		while (c->part < r->n && r->segments[c->part].again)
+			c->part++;
+		if (c->part == r->n && r->log == NULL)
+			return 0;
+		f = cursor_file(c, e);
+		if (f == NULL)
+			return -1;
+		if (c->offset == 0 && c->line_open) {
+			n = store_file_read(f, 0, data, 1, e);
+			if (n > 0)
+				data[0] = '\n';
+			c->line_open = n <= 0;
+		} else {
+			n = store_file_read(f, c->offset, data, len, e);
+			if (n > 0) {
+				c->offset += (uint64_t)n;
+				c->line_open = data[n - 1] != '\n';
+			}
+		}
+		if (n != 0 || c->part == r->n)
+			return n;
+		cursor_close(c);
+		c->part++;
+		c->offset = 0;
+	}
+}
+
+static ssize_t
+cursor_read_full(struct cursor *c, char *data, size_t len, struct err *e)
+{
+	size_t got = 0;
+	ssize_t n;
+
+	while (got < len) {
+		n = cursor_read(c, data + got, len - got, e);
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		got += (size_t)n;
+	}
+	return (ssize_t)got;
+}
+
+/* The length of a segment without the newlines at its end. */
+static int
+trimmed_size(struct store_file *f, uint64_t size, uint64_t *out, struct err *e)
+{
+	char c;
+
+	while (size > 0) {
+		if (store_file_read(f, size - 1, &c, 1, e) != 1)
+			return -1;
+		if (c != '\n')
+			break;
+		size--;
+	}
+	*out = size;
+	return 0;
+}
+
+/* Whether the first `size` bytes of f, and then the end of a line, are what c gives. */
+static int
+begins(struct store_file *f, uint64_t size, struct cursor *c, struct err *e)
+{
+	char *mine = xmalloc(BLOCK), *other = xmalloc(BLOCK);
+	uint64_t offset = 0;
+	size_t want;
+	ssize_t n, m;
+	int rc = 1;
+
+	while (rc == 1 && offset < size) {
+		want = size - offset < BLOCK ? (size_t)(size - offset) : BLOCK;
+		n = store_file_read(f, offset, mine, want, e);
+		m = n > 0 ? cursor_read_full(c, other, (size_t)n, e) : n;
+		if (n < 0 || m < 0)
+			rc = -1;
+		else if (n == 0 || m != n || memcmp(mine, other, (size_t)n) != 0)
+			rc = 0;
+		offset += n > 0 ? (uint64_t)n : 0;
+	}
+	if (rc == 1) {
+		m = cursor_read_full(c, other, 1, e);
+		rc = m < 0 ? -1 : m == 0 || other[0] == '\n';
+	}
+	free(mine);
+	free(other);
+	return rc;
+}
+
+static int
+find_again(struct stream_reader *r, struct segment *seg, struct err *e)
+{
+	struct cursor c = { .r = r, .part = (size_t)(seg - r->segments) + 1 };
+	struct store_file *f;
+	struct store_stat st;
+	uint64_t size;
+	int rc;
+
+	if (store_file_open(r->s, seg->path, &f, &st, e) < 0)
+		return -1;
+	rc = trimmed_size(f, st.size, &size, e);
+	if (rc == 0)
+		rc = begins(f, size, &c, e);
+	if (rc > 0)
+		seg->again = true;
+	cursor_close(&c);
+	store_file_close(f);
+	return rc < 0 ? -1 : 0;
+}
+
+static int
+segment_entry(void *arg, const char *name, bool dir, const struct store_stat *st)
+{
+	struct stream_reader *r = arg;
+	uint64_t number = dir ? 0 : part_number(name, r->id, ".dropped-", SUFFIX);
+
+	if (number == 0)
+		return 0;
+	r->segments = xgrow(r->segments, r->n, &r->cap, sizeof(*r->segments));
+	r->segments[r->n++] = (struct segment){ .number = number, .path = xasprintf(LOG_DIR "/%s", name) };
+	return 0;
+}
+
+static int
+by_number(const void *a, const void *b)
+{
+	const struct segment *x = a, *y = b;
+
+	if (x->number != y->number)
+		return x->number < y->number ? -1 : 1;
+	return strcmp(x->path, y->path);
+}
+
+static int
+open_segments(struct stream_reader *r, struct err *e)
+{
+	size_t i;
+
+	if (store_list(r->s, LOG_DIR, 0, segment_entry, r, e) < 0)
+		return -1;
+	if (r->n > 0)
+		qsort(r->segments, r->n, sizeof(*r->segments), by_number);
+	for (i = r->n; i > 0; i--)
+		if (find_again(r, &r->segments[i - 1], e) < 0)
+			return -1;
+	return 0;
+}
+
+int
+stream_open(struct store *s, const char *id, bool full, struct stream_reader **out, struct err *e)
+{
+	struct stream_reader *r = xcalloc(1, sizeof(*r));
+	struct buf path = BUF_INIT;
+	struct err why = ERR_INIT;
+	int rc;
+
+	r->s = s;
+	r->id = xstrdup(id);
+	r->at.r = r;
+	stream_path(&path, id);
+	rc = store_file_open(s, path.data, &r->log, NULL, &why);
+	if (rc < 0) {
+		r->log = NULL;
+		rc = why.code == ERR_ABSENT ? 0 : err_set(e, why.code, "%s", why.msg);
+	}
+	if (rc == 0 && full)
+		rc = open_segments(r, e);
+	if (rc == 0 && r->log == NULL && r->n == 0)
+		rc = err_set(e, ERR_NOINPUT, "there is no stream '%s' in %s", id, store_url(s));
+	buf_release(&path);
+	if (rc < 0) {
+		stream_close(r);
+		return -1;
+	}
+	*out = r;
+	return 0;
+}
+
+ssize_t
+stream_read(void *reader, void *data, size_t len, struct err *e)
+{
+	struct stream_reader *r = reader;
+
+	return cursor_read(&r->at, data, len, e);
+}
+
+void
+stream_close(struct stream_reader *r)
+{
+	size_t i;
+
+	if (r == NULL)
+		return;
+	cursor_close(&r->at);
+	if (r->log != NULL)
+		store_file_close(r->log);
+	for (i = 0; i < r->n; i++)
+		free(r->segments[i].path);
+	free(r->segments);
+	free(r->id);
+	free(r);
+}
+
+/* ---- the end of a log ---- */
+
+struct line_count {
+	uint64_t want, seen;	/* lines that are not blank */
+	bool text;		/* there is something in the line whose beginning was not met yet */
+};
+
+/* Goes backwards through the bytes at offset base. True when the beginning of the wanted line is found: *at. */
+static bool
+count_back(struct line_count *c, const char *data, size_t len, uint64_t base, uint64_t *at)
+{
+	const char *newline;
+	size_t start, i;
+
+	while (len > 0) {
+		newline = memrchr(data, '\n', len);
+		start = newline ? (size_t)(newline - data) + 1 : 0;
+		for (i = start; i < len && !c->text; i++)
+			c->text = !blank(data[i]);
+		if (newline == NULL)
+			return false;
+		if (c->text && ++c->seen == c->want) {
+			*at = base + start;
+			return true;
+		}
+		c->text = false;
+		len = start - 1;
+	}
+	return false;
+}
+
+static int
+find_tail(struct store_file *f, uint64_t size, uint64_t lines, uint64_t *at, struct err *e)
+{
+	struct line_count count = { .want = lines };
+	struct buf block = BUF_INIT;
+	uint64_t end = size;
+	size_t len;
+	int rc = 0;
+
+	*at = lines == 0 ? size : 0;
+	while (rc == 0 && lines > 0 && end > 0) {
+		len = end < BLOCK ? (size_t)end : BLOCK;
+		rc = read_at(f, end - len, len, &block, e);
+		if (rc == 0 && count_back(&count, block.data, len, end - len, at))
+			break;
+		end -= len;
+	}
+	buf_release(&block);
+	return rc;
+}
+
+int
+stream_open_tail(struct store *s, const char *id, uint64_t lines, struct stream_reader **out, uint64_t *offset, struct err *e)
+{
+	struct buf path = BUF_INIT;
+	struct store_stat st;
+	struct stream_reader *r = xcalloc(1, sizeof(*r));
+	struct err why = ERR_INIT;
+	int rc;
+
+	r->s = s;
+	r->id = xstrdup(id);
+	r->at.r = r;
+	stream_path(&path, id);
+	rc = store_file_open(s, path.data, &r->log, &st, &why);
+	if (rc < 0) {
+		r->log = NULL;
+		if (why.code == ERR_ABSENT)
+			err_set(e, ERR_NOINPUT, "there is no stream '%s' in %s", id, store_url(s));
+		else
+			err_set(e, why.code, "%s", why.msg);
+	}
+	if (rc == 0)
+		rc = find_tail(r->log, st.size, lines, &r->at.offset, e);
+	buf_release(&path);
+	if (rc < 0) {
+		stream_close(r);
+		return -1;
+	}
+	if (offset != NULL)
+		*offset = r->at.offset;
+	*out = r;
+	return 0;
+}
