@@ -60,15 +60,15 @@ struct store_stat {
 	bool dir;
 };
 
-/* 1 when path is a file or directory (file first), 0 when it is not there, -1 on error. st may be NULL. */
+/* 1 when path is a file or directory (file first), 0 when it is not there, -1 on error. st may be NULL. "/" is there when anything outside /.ag2 is. */
 int store_stat(struct store *s, const char *path, struct store_stat *st, struct err *e);
 
 /* Appends the whole content to out (its maximum applies: ERR_DATA when exceeded). st, may be NULL, describes just what was read. */
 int store_read(struct store *s, const char *path, struct buf *out, struct store_stat *st, struct err *e);
 
 /*
- * Appends the bytes [start, end) to out. As AG2: a missing path or a directory gives nothing; end below 0 counts from the
- * end of the file with STORE_END standing for the end itself; a negative start counts from the end; bounds are clamped.
+ * Appends the bytes [start, end) to out, STORE_END standing for the end of the file. As AG2: a missing path or a directory
+ * gives nothing, and so does a negative end; a negative start counts from the end; bounds are clamped to the file.
  */
 #define STORE_END INT64_MAX
 int store_read_range(struct store *s, const char *path, int64_t start, int64_t end, struct buf *out, struct err *e);
@@ -95,7 +95,7 @@ int store_list(struct store *s, const char *path, unsigned flags, store_list_fn 
 enum store_op_kind {
 	STORE_OP_WRITE,		/* the whole file becomes data */
 	STORE_OP_APPEND,	/* data goes behind the end; the offset where it begins goes to `offset` */
-	STORE_OP_DELETE,	/* the file, or everything below the directory; nothing when it is not there */
+	STORE_OP_DELETE,	/* the file, or everything below the directory; nothing when it is not there; "/" leaves /.ag2 */
 	STORE_OP_EXPECT,	/* fails the commit unless the file's version is `version` (0: is not there) */
 	STORE_OP_REPLACE_PREFIX, /* the first `upto` bytes, whose SHA-1 must be `sha1`, become data; what follows stays */
 };
@@ -113,7 +113,8 @@ struct store_op {
 
 /*
  * All operations, in order, or none. Every EXPECT and every prefix is checked before anything changes: ERR_CONFLICT
- * names the path that was not as expected. No two operations that change may have the same path, or one below the other.
+ * names the path that was not as expected (a prefix of a file that is not there never is). No two operations that change
+ * may have the same path, or one below the other (ERR_USAGE). ERR_PERM on a store opened with STORE_READ.
  */
 int store_commit(struct store *s, struct store_op *ops, size_t n, struct err *e);
 
@@ -128,6 +129,6 @@ int store_delete(struct store *s, const char *path, struct err *e);
  * by children. Two locks of one process exclude each other too.
  */
 int store_lock(struct store *s, const char *path, int64_t ttl_ms, int64_t wait_ms, struct store_lock **out, struct err *e);
-void store_unlock(struct store_lock *l);	/* NULL is allowed */
+void store_unlock(struct store_lock *l);	/* NULL is allowed; not after store_close, which frees it */
 
 #endif

@@ -1,0 +1,392 @@
+#include "store/journal.h"
+
+#include "base/clock.h"
+#include "base/sha1.h"
+#include "store/beneath.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+#define FILE_PATH "/.ag2/lock"
+#define PAGE 4096
+#define HEAD 64
+#define KEEP (1024 * 1024)	/* a longer file is cut when the change is done */
+
+static const char magic[8] = "ag2lock\n";
+
+struct head {
+	char magic[8];
+	uint64_t seq, last;
+	uint32_t grain, flags, area, record_len;
+	unsigned char sum[20];
+	char zero[4];
+};
+_Static_assert(sizeof(struct head) == HEAD, "the head of a journal has no holes");
+
+static int
+damaged(struct err *e)
+{
+	return err_set(e, ERR_DATA, "'%s': not a journal of a store", FILE_PATH);
+}
+
+int
+journal_peek(struct journal *j, int root, uint64_t *seq, struct err *e)
+{
+	struct head h;
+	ssize_t n;
+
+	*seq = 0;
+	if (j->fd < 0) {
+		j->fd = beneath_open(root, FILE_PATH, O_RDONLY | O_NOFOLLOW, 0);
+		j->writable = false;
+		if (j->fd < 0)
+			return beneath_absent(errno) || errno == EACCES ? 0 : err_sys(e, "cannot open '%s'", FILE_PATH);
+	}
+	n = pread(j->fd, &h, offsetof(struct head, last), 0);
+	if (n < 0)
+		return err_sys(e, "cannot read '%s'", FILE_PATH);
+	if (n == 0)
+		return 0;
+	if (n < (ssize_t)offsetof(struct head, last) || memcmp(h.magic, magic, sizeof(magic)) != 0)
+		return damaged(e);
+	*seq = le64toh(h.seq);
+	return 0;
+}
+
+/* The lock is short-lived: look again soon, then less often. */
+static int
+wait_for_lock(int fd, unsigned wait_ms, struct err *e)
+{
+	double until = 0;
+	long pause = 50000;
+	struct timespec t = { 0 };
+
+	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		if (errno == EINTR)
+			continue;
+		/* Over NFS an exclusive lock needs a descriptor that may write. */
+		if (errno == EBADF && flock(fd, LOCK_SH | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK)
+			return err_sys(e, "cannot lock the store");
+		if (until == 0)
+			until = clock_monotonic() + wait_ms / 1000.0;
+		else if (clock_monotonic() > until)
+			return err_set(e, ERR_BUSY, "another process has been changing the store for %u ms", wait_ms);
+		t.tv_nsec = pause;
+		nanosleep(&t, NULL);
+		if (pause < 10000000)
+			pause += pause / 2;
+	}
+	return 0;
+}
+
+/* How coarse the time stamps of this file system are, in nanoseconds. */
+static uint32_t
+probe_grain(int fd)
+{
+	static const uint32_t grains[] = { 1, 100, 1000, 1000000, 10000000, 1000000000, 2000000000 };
+	struct timespec t[2] = { { .tv_nsec = UTIME_OMIT }, { .tv_sec = 1000000001, .tv_nsec = 987654321 } };
+	struct stat st;
+	size_t i;
+
+	if (futimens(fd, t) < 0 || fstat(fd, &st) < 0)
+		return 1;
+	for (i = 0; i < sizeof(grains) / sizeof(grains[0]); i++)
+		if (((uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec) % grains[i] != 0)
+			break;
+	return grains[i > 0 ? i - 1 : 0];
+}
+
+static void
+head_fill(const struct journal *j, struct head *h)
+{
+	memset(h, 0, sizeof(*h));
+	memcpy(h->magic, magic, sizeof(magic));
+	h->seq = htole64(j->seq);
+	h->last = htole64(j->last);
+	h->grain = htole32(j->grain);
+	h->flags = htole32(j->flags);
+	h->area = htole32(j->area);
+	h->record_len = htole32(j->record_len);
+}
+
+static int
+first_page(struct journal *j, struct err *e)
+{
+	char page[PAGE] = { 0 };
+
+	j->seq = j->last = 0;
+	j->flags = j->area = j->record_len = 0;
+	j->grain = probe_grain(j->fd);
+	head_fill(j, (struct head *)page);
+	if (pwrite(j->fd, page, sizeof(page), 0) != (ssize_t)sizeof(page))
+		return err_sys(e, "cannot write '%s'", FILE_PATH);
+	return 0;
+}
+
+static int
+load(struct journal *j, struct err *e)
+{
+	struct head h;
+	ssize_t n = pread(j->fd, &h, sizeof(h), 0);
+
+	if (n < 0)
+		return err_sys(e, "cannot read '%s'", FILE_PATH);
+	if (n == 0 && j->writable)
+		return first_page(j, e);
+	if (n == 0) {
+		j->seq = 0;
+		return 0;
+	}
+	if (n != (ssize_t)sizeof(h) || memcmp(h.magic, magic, sizeof(magic)) != 0)
+		return damaged(e);
+	j->seq = le64toh(h.seq);
+	j->last = le64toh(h.last);
+	j->grain = le32toh(h.grain);
+	j->flags = le32toh(h.flags);
+	j->area = le32toh(h.area);
+	j->record_len = le32toh(h.record_len);
+	if (j->grain == 0)
+		return damaged(e);
+	return 0;
+}
+
+/* Leaves j->fd < 0 when the file is not there (or, without change, may not be written and so needs no lock). */
+static int
+open_for_lock(struct journal *j, int root, bool change, struct err *e)
+{
+	if (j->fd >= 0 && j->writable)
+		return 0;
+	journal_close(j);
+	j->fd = beneath_open(root, FILE_PATH, O_RDWR | O_NOFOLLOW, 0);
+	j->writable = j->fd >= 0;
+	if (j->fd < 0 && !change && (errno == EACCES || errno == EROFS || errno == EPERM))
+		j->fd = beneath_open(root, FILE_PATH, O_RDONLY | O_NOFOLLOW, 0);
+	if (j->fd >= 0 || errno == ENOENT || (!change && beneath_absent(errno)))
+		return 0;
+	return err_sys(e, "cannot open '%s'", FILE_PATH);
+}
+
+int
+journal_lock(struct journal *j, int root, bool change, int (*make)(void *arg, struct err *e), void *arg, unsigned wait_ms, struct err *e)
+{
+	struct stat st;
+
+	for (;;) {
+		if (open_for_lock(j, root, change, e) < 0)
+			return -1;
+		if (j->fd < 0 && !change)
+			return 0;
+		if (j->fd < 0 && (j->fd = make(arg, e)) < 0)
+			return -1;
+		j->writable = j->writable || change;
+		if (wait_for_lock(j->fd, wait_ms, e) < 0)
+			return -1;
+		j->held = true;
+		/* Removed by someone who cleaned up: a lock on it excludes nobody any more. */
+		if (fstat(j->fd, &st) == 0 && st.st_nlink > 0)
+			break;
+		journal_close(j);
+	}
+	if (load(j, e) == 0)
+		return 0;
+	journal_unlock(j);
+	return -1;
+}
+
+void
+journal_unlock(struct journal *j)
+{
+	if (j->held)
+		flock(j->fd, LOCK_UN);
+	j->held = false;
+}
+
+void
+journal_close(struct journal *j)
+{
+	if (j->fd >= 0)
+		close(j->fd);
+	j->fd = -1;
+	j->held = j->writable = false;
+}
+
+static void
+checksum(const struct head *h, const void *record, size_t len, unsigned char sum[20])
+{
+	struct sha1 s;
+
+	sha1_init(&s);
+	sha1_add(&s, (const char *)h + offsetof(struct head, seq), offsetof(struct head, sum) - offsetof(struct head, seq));
+	sha1_add(&s, record, len);
+	sha1_end(&s, sum);
+}
+
+static int
+write_at(int fd, const void *data, size_t len, uint64_t at)
+{
+	const char *p = data;
+	ssize_t n;
+
+	while (len > 0) {
+		n = pwrite(fd, p, len, (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		p += n;
+		at += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+/* More than a page: everything is in place before the head says so. */
+static int
+write_outside(struct journal *j, const struct buf *record, const struct iovec *data, size_t n, bool full)
+{
+	uint64_t at = PAGE;
+	size_t i;
+
+	if (write_at(j->fd, record->data, record->len, at) < 0)
+		return -1;
+	at += record->len;
+	for (i = 0; i < n; i++) {
+		if (write_at(j->fd, data[i].iov_base, data[i].iov_len, at) < 0)
+			return -1;
+		at += data[i].iov_len;
+	}
+	return full ? fdatasync(j->fd) : 0;
+}
+
+/* Gives back what lies behind the page when the file is longer than `most`; that it cannot be given back is no failure. */
+static void
+cut(int fd, off_t most)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && st.st_size > most)
+		while (ftruncate(fd, PAGE) < 0 && errno == EINTR)
+			;
+}
+
+int
+journal_begin(struct journal *j, const struct buf *record, const struct iovec *data, size_t n, bool full, struct err *e)
+{
+	char page[PAGE];
+	struct head *h = (struct head *)page;
+	size_t len = HEAD + record->len, i, all = len;
+
+	if (record->len > JOURNAL_RECORD_MAX)
+		return err_set(e, ERR_DATA, "a commit of so many operations is too large");
+	for (i = 0; i < n; i++)
+		all += data[i].iov_len;
+	j->area = all <= PAGE ? HEAD : PAGE;
+	j->record_len = (uint32_t)record->len;
+	if (j->area == PAGE && write_outside(j, record, data, n, full) < 0) {
+		err_sys(e, "cannot write '%s'", FILE_PATH);
+		cut(j->fd, 0);
+		return -1;
+	}
+	j->seq++;
+	head_fill(j, h);
+	checksum(h, record->data, record->len, h->sum);
+	if (j->area == HEAD) {
+		memcpy(page + HEAD, record->data, record->len);
+		for (i = 0; i < n; i++) {
+			memcpy(page + len, data[i].iov_base, data[i].iov_len);
+			len += data[i].iov_len;
+		}
+	} else {
+		len = HEAD;
+	}
+	if (pwrite(j->fd, page, len, 0) != (ssize_t)len || (full && fdatasync(j->fd) < 0)) {
+		err_sys(e, "cannot write '%s'", FILE_PATH);
+		journal_end(j, NULL);
+		return -1;
+	}
+	return 0;
+}
+
+int
+journal_end(struct journal *j, struct err *e)
+{
+	struct head h;
+	size_t len = offsetof(struct head, area);
+
+	j->seq += j->seq & 1;
+	head_fill(j, &h);
+	if (pwrite(j->fd, &h, len, 0) != (ssize_t)len)
+		return err_sys(e, "cannot write '%s'", FILE_PATH);
+	if (j->area == PAGE)
+		cut(j->fd, KEEP);
+	return 0;
+}
+
+static int
+read_at(int fd, uint64_t at, uint64_t len, struct buf *out)
+{
+	ssize_t n;
+
+	buf_reserve(out, (size_t)len);
+	while (len > 0) {
+		n = pread(fd, out->data + out->len, (size_t)len, (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -1;
+		out->len += (size_t)n;
+		out->data[out->len] = '\0';
+		at += (uint64_t)n;
+		len -= (uint64_t)n;
+	}
+	return 0;
+}
+
+int
+journal_record(struct journal *j, struct buf *record, uint64_t *data_at, struct err *e)
+{
+	struct head h;
+	unsigned char sum[20];
+
+	if (j->record_len > JOURNAL_RECORD_MAX || (j->area != HEAD && j->area != PAGE) ||
+	    pread(j->fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) || read_at(j->fd, j->area, j->record_len, record) < 0)
+		return err_set(e, ERR_DATA, "'%s': the record of an unfinished change is damaged", FILE_PATH);
+	checksum(&h, record->data, record->len, sum);
+	if (memcmp(sum, h.sum, sizeof(sum)) != 0)
+		return err_set(e, ERR_DATA, "'%s': the record of an unfinished change is damaged", FILE_PATH);
+	*data_at = (uint64_t)j->area + j->record_len;
+	return 0;
+}
+
+int
+journal_data(struct journal *j, uint64_t at, uint64_t len, struct buf *out, struct err *e)
+{
+	struct stat st;
+
+	if (fstat(j->fd, &st) < 0 || at > (uint64_t)st.st_size || len > (uint64_t)st.st_size - at || read_at(j->fd, at, len, out) < 0)
+		return err_set(e, ERR_DATA, "'%s': the data of an unfinished change are not all there", FILE_PATH);
+	return 0;
+}
+
+uint64_t
+journal_version(struct journal *j, uint64_t old)
+{
+	struct timespec t;
+	uint64_t v;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	v = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	if (v <= old)
+		v = old + 1;
+	if (v <= j->last)
+		v = j->last + 1;
+	v = (v + j->grain - 1) / j->grain * j->grain;
+	j->last = v;
+	return v;
+}

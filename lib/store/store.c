@@ -1,0 +1,521 @@
+#include "store/store.h"
+
+#include "base/alloc.h"
+#include "path.h"
+#include "store/backend.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TIMEOUT_MS 10000
+
+static const struct store_backend *const backends[] = {
+	&store_disk,
+};
+#define BACKENDS (sizeof(backends) / sizeof(backends[0]))
+
+struct store {
+	const struct store_backend *be;
+	void *self;
+	char *url;
+	enum store_mode mode;
+	struct store_lock *locks;
+};
+
+struct store_file {
+	const struct store_backend *be;
+	void *file;
+};
+
+struct store_lock {
+	struct store *store;
+	void *lock;
+	struct store_lock *prev, *next;
+};
+
+/* The parts of a URL. scheme is not terminated; options is what follows the last '?', NULL when there is none. */
+struct location {
+	const struct store_backend *be;
+	char *where;
+	const char *options;
+};
+
+static size_t
+scheme_length(const char *url)
+{
+	size_t n = strspn(url, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-");
+
+	return n > 0 && url[n] == ':' ? n : 0;
+}
+
+static const struct store_backend *
+backend_named(const char *scheme, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < BACKENDS; i++)
+		if (strlen(backends[i]->scheme) == len && memcmp(backends[i]->scheme, scheme, len) == 0)
+			return backends[i];
+	return NULL;
+}
+
+static bool
+ends_with(const char *s, const char *end)
+{
+	size_t n = strlen(s), k = strlen(end);
+
+	return n > k && strcmp(s + n - k, end) == 0;
+}
+
+static int
+unknown_scheme(const char *url, size_t len, struct err *e)
+{
+	struct buf known = BUF_INIT;
+	size_t i;
+
+	for (i = 0; i < BACKENDS; i++)
+		buf_addf(&known, "%s%s:", i == 0 ? "" : i + 1 < BACKENDS ? ", " : " and ", backends[i]->scheme);
+	err_set(e, ERR_USAGE, "'%.100s': no kind of store is called '%.*s'; there are %s (a file with a colon in its name is ./%.100s)",
+	    url, (int)(len < 40 ? len : 40), url, known.data, url);
+	buf_release(&known);
+	return -1;
+}
+
+/* Fills l from url; the location is made absolute here, once, so that a later chdir changes nothing. */
+static int
+locate(const char *url, struct location *l, struct err *e)
+{
+	size_t scheme = scheme_length(url), len;
+	const char *where = url, *mark = NULL;
+	char *cwd;
+
+	if (scheme > 0) {
+		if ((l->be = backend_named(url, scheme)) == NULL)
+			return unknown_scheme(url, scheme, e);
+		where = url + scheme + 1;
+		mark = strrchr(where, '?');
+	} else {
+		const char *kind = ends_with(url, ".db") || ends_with(url, ".sqlite") ? "sqlite" : "disk";
+
+		if (url[0] == '\0')
+			return err_set(e, ERR_USAGE, "the store's URL is empty");
+		if ((l->be = backend_named(kind, strlen(kind))) == NULL)
+			return err_set(e, ERR_USAGE, "'%s': this build has no %s: stores", url, kind);
+	}
+	l->options = mark ? mark + 1 : NULL;
+	len = mark ? (size_t)(mark - where) : strlen(where);
+	if (len == 0 || where[0] == '/') {
+		l->where = xmemdup0(where, len);
+		return 0;
+	}
+	if ((cwd = getcwd(NULL, 0)) == NULL)
+		return err_sys(e, "cannot tell the current directory");
+	l->where = xasprintf("%s/%.*s", strcmp(cwd, "/") == 0 ? "" : cwd, (int)len, where);
+	free(cwd);
+	return 0;
+}
+
+static int
+one_option(const char *text, size_t len, struct store_options *o, struct err *e)
+{
+	static const char *const known[] = { [STORE_SYNC_NORMAL] = "sync=normal", [STORE_SYNC_FULL] = "sync=full" };
+	size_t i;
+
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strlen(known[i]) == len && memcmp(known[i], text, len) == 0) {
+			o->sync = (enum store_sync)i;
+			return 0;
+		}
+	return err_set(e, ERR_USAGE, "'%.*s' is no option of a store; there are sync=normal and sync=full",
+	    (int)(len < 100 ? len : 100), text);
+}
+
+static int
+take_options(const char *text, struct store_options *o, struct err *e)
+{
+	size_t len;
+
+	while (text != NULL && *text != '\0') {
+		len = strcspn(text, "&");
+		if (len > 0 && one_option(text, len, o, e) < 0)
+			return -1;
+		text += len + (text[len] == '&');
+	}
+	return 0;
+}
+
+/* A '?' in the location itself needs one behind it, or what follows it would be taken for options. */
+static char *
+absolute_url(const struct location *l)
+{
+	bool mark = (l->options != NULL && l->options[0] != '\0') || strchr(l->where, '?') != NULL;
+
+	return xasprintf("%s:%s%s%s", l->be->scheme, l->where, mark ? "?" : "", l->options ? l->options : "");
+}
+
+int
+store_open(struct store **out, const char *url, const struct store_options *options, struct err *e)
+{
+	struct store_options o = *options;
+	struct location l = { 0 };
+	struct store *s;
+	void *self = NULL;
+	int rc = -1;
+
+	if (o.timeout_ms == 0)
+		o.timeout_ms = TIMEOUT_MS;
+	if (locate(url, &l, e) < 0)
+		return -1;
+	if (take_options(l.options, &o, e) < 0)
+		goto out;
+	if (l.be->open(&self, l.where, &o, e) < 0)
+		goto out;
+	s = xcalloc(1, sizeof(*s));
+	s->be = l.be;
+	s->self = self;
+	s->mode = o.mode;
+	s->url = absolute_url(&l);
+	*out = s;
+	rc = 0;
+out:
+	free(l.where);
+	return rc;
+}
+
+void
+store_close(struct store *s)
+{
+	if (s == NULL)
+		return;
+	while (s->locks != NULL)
+		store_unlock(s->locks);
+	s->be->close(s->self);
+	free(s->url);
+	free(s);
+}
+
+const char *
+store_url(const struct store *s)
+{
+	return s->url;
+}
+
+static int
+may_change(const struct store *s, struct err *e)
+{
+	if (s->mode == STORE_READ)
+		return err_set(e, ERR_PERM, "%s: opened for reading only", s->url);
+	return 0;
+}
+
+int
+store_stat(struct store *s, const char *path, struct store_stat *st, struct err *e)
+{
+	struct store_stat unused;
+	struct buf p = BUF_INIT;
+	int rc = path_normalise(&p, path, strlen(path), e);
+
+	if (rc == 0)
+		rc = s->be->stat(s->self, p.data, st ? st : &unused, e);
+	buf_release(&p);
+	return rc;
+}
+
+/* Appends [start, end) of an open file to out. */
+static int
+copy_out(const struct store_backend *be, void *file, uint64_t start, uint64_t end, const char *path, struct buf *out, uint64_t *copied, struct err *e)
+{
+	uint64_t at = start;
+	ssize_t n;
+
+	if (end - start > SIZE_MAX / 2 || (out->max != 0 && end - start > out->max - out->len))
+		return err_set(e, ERR_DATA, "'%s': %llu bytes are more than the %zu that are read at most", path,
+		    (unsigned long long)(end - start), out->max);
+	buf_reserve(out, (size_t)(end - start));
+	while (at < end) {
+		n = be->file_read(file, at, out->data + out->len, (size_t)(end - at), e);
+		if (n < 0)
+			return -1;
+		if (n == 0)
+			break;
+		out->len += (size_t)n;
+		out->data[out->len] = '\0';
+		at += (uint64_t)n;
+	}
+	*copied = at - start;
+	return 0;
+}
+
+int
+store_read(struct store *s, const char *path, struct buf *out, struct store_stat *st, struct err *e)
+{
+	struct store_stat found;
+	struct buf p = BUF_INIT;
+	size_t before = out->len;
+	uint64_t copied;
+	void *file;
+	int rc = path_normalise(&p, path, strlen(path), e);
+
+	if (rc == 0)
+		rc = s->be->file_open(s->self, p.data, &file, &found, e);
+	if (rc == 0) {
+		rc = copy_out(s->be, file, 0, found.size, p.data, out, &copied, e);
+		s->be->file_close(file);
+	}
+	if (rc == 0 && st != NULL) {
+		*st = found;
+		st->size = copied;
+	}
+	if (rc < 0 && out->len > before) {
+		out->len = before;
+		out->data[before] = '\0';
+	}
+	buf_release(&p);
+	return rc;
+}
+
+/* The byte that a bound of a range stands for in a file of size bytes. */
+static uint64_t
+clamp(int64_t bound, uint64_t size)
+{
+	uint64_t back;
+
+	if (bound >= 0)
+		return (uint64_t)bound < size ? (uint64_t)bound : size;
+	back = -(uint64_t)bound;
+	return back < size ? size - back : 0;
+}
+
+int
+store_read_range(struct store *s, const char *path, int64_t start, int64_t end, struct buf *out, struct err *e)
+{
+	struct store_stat st;
+	struct buf p = BUF_INIT;
+	struct err why = ERR_INIT;
+	uint64_t copied, from, to;
+	void *file;
+	int rc = path_normalise(&p, path, strlen(path), e);
+
+	if (rc < 0)
+		goto out;
+	rc = s->be->file_open(s->self, p.data, &file, &st, &why);
+	if (rc < 0) {
+		rc = why.code == ERR_ABSENT ? 0 : err_set(e, why.code, "%s", why.msg);
+		goto out;
+	}
+	from = clamp(start, st.size);
+	to = end < 0 ? 0 : clamp(end, st.size);
+	if (from < to)
+		rc = copy_out(s->be, file, from, to, p.data, out, &copied, e);
+	s->be->file_close(file);
+out:
+	buf_release(&p);
+	return rc;
+}
+
+int
+store_file_open(struct store *s, const char *path, struct store_file **out, struct store_stat *st, struct err *e)
+{
+	struct store_stat unused;
+	struct buf p = BUF_INIT;
+	void *file = NULL;
+	int rc = path_normalise(&p, path, strlen(path), e);
+
+	if (rc == 0)
+		rc = s->be->file_open(s->self, p.data, &file, st ? st : &unused, e);
+	if (rc == 0) {
+		*out = xmalloc(sizeof(**out));
+		(*out)->be = s->be;
+		(*out)->file = file;
+	}
+	buf_release(&p);
+	return rc;
+}
+
+ssize_t
+store_file_read(struct store_file *f, uint64_t offset, void *data, size_t len, struct err *e)
+{
+	return f->be->file_read(f->file, offset, data, len, e);
+}
+
+void
+store_file_close(struct store_file *f)
+{
+	if (f == NULL)
+		return;
+	f->be->file_close(f->file);
+	free(f);
+}
+
+struct filter {
+	store_list_fn *fn;
+	void *arg;
+};
+
+static int
+without_private(void *arg, const char *name, bool dir, const struct store_stat *st)
+{
+	const struct filter *f = arg;
+
+	return strcmp(name, ".ag2") == 0 ? 0 : f->fn(f->arg, name, dir, st);
+}
+
+int
+store_list(struct store *s, const char *path, unsigned flags, store_list_fn *fn, void *arg, struct err *e)
+{
+	struct filter f = { .fn = fn, .arg = arg };
+	struct buf p = BUF_INIT;
+	int rc = path_normalise(&p, path, strlen(path), e);
+
+	if (rc == 0 && (flags & STORE_LIST_ALL) == 0 && strcmp(p.data, "/") == 0)
+		rc = s->be->list(s->self, p.data, flags, without_private, &f, e);
+	else if (rc == 0)
+		rc = s->be->list(s->self, p.data, flags, fn, arg, e);
+	buf_release(&p);
+	return rc;
+}
+
+/* Byte order with '/' before everything else, so that what lies below a path follows it at once. */
+static int
+tree_order(const void *a, const void *b)
+{
+	const unsigned char *x = *(const unsigned char *const *)a, *y = *(const unsigned char *const *)b;
+
+	while (*x == *y && *x != '\0') {
+		x++;
+		y++;
+	}
+	return (*x == '/' ? 1 : *x == '\0' ? 0 : *x + 1) - (*y == '/' ? 1 : *y == '\0' ? 0 : *y + 1);
+}
+
+static int
+check_op(const struct store_op *op, struct err *e)
+{
+	if (op->kind == STORE_OP_EXPECT || op->kind == STORE_OP_DELETE)
+		return 0;
+	if (strcmp(op->path, "/") == 0 || strcmp(op->path, "/.ag2") == 0)
+		return err_set(e, ERR_CREATE, "'%s' is a directory", op->path);
+	return 0;
+}
+
+static int
+check_ops(const struct store_op *ops, size_t n, struct err *e)
+{
+	const char **changed = xcalloc(n, sizeof(*changed));
+	size_t i, count = 0;
+	int rc = 0;
+
+	for (i = 0; i < n && rc == 0; i++) {
+		rc = check_op(&ops[i], e);
+		if (ops[i].kind != STORE_OP_EXPECT)
+			changed[count++] = ops[i].path;
+	}
+	if (count > 1)
+		qsort(changed, count, sizeof(*changed), tree_order);
+	for (i = 1; i < count && rc == 0; i++)
+		if (path_within(changed[i], changed[i - 1]))
+			rc = err_set(e, ERR_USAGE, "one commit changes both '%s' and '%s'", changed[i - 1], changed[i]);
+	free(changed);
+	return rc;
+}
+
+int
+store_commit(struct store *s, struct store_op *ops, size_t n, struct err *e)
+{
+	struct store_op *own;
+	struct buf p = BUF_INIT;
+	size_t i, made = 0;
+	int rc = may_change(s, e);
+
+	if (rc < 0 || n == 0)
+		return rc;
+	own = xcalloc(n, sizeof(*own));
+	for (i = 0; i < n && rc == 0; i++) {
+		rc = path_normalise(&p, ops[i].path, strlen(ops[i].path), e);
+		own[i] = ops[i];
+		own[i].path = xmemdup0(p.data, p.len);
+		made++;
+	}
+	if (rc == 0)
+		rc = check_ops(own, n, e);
+	if (rc == 0)
+		rc = s->be->commit(s->self, own, n, e);
+	for (i = 0; i < made; i++) {
+		if (rc == 0) {
+			ops[i].version = own[i].version;
+			ops[i].offset = own[i].offset;
+		}
+		free((char *)own[i].path);
+	}
+	free(own);
+	buf_release(&p);
+	return rc;
+}
+
+int
+store_write(struct store *s, const char *path, const void *data, size_t len, struct err *e)
+{
+	struct store_op op = { .kind = STORE_OP_WRITE, .path = path, .data = data, .len = len };
+
+	return store_commit(s, &op, 1, e);
+}
+
+int
+store_append(struct store *s, const char *path, const void *data, size_t len, uint64_t *offset, struct err *e)
+{
+	struct store_op op = { .kind = STORE_OP_APPEND, .path = path, .data = data, .len = len };
+	int rc = store_commit(s, &op, 1, e);
+
+	if (rc == 0 && offset != NULL)
+		*offset = op.offset;
+	return rc;
+}
+
+int
+store_delete(struct store *s, const char *path, struct err *e)
+{
+	struct store_op op = { .kind = STORE_OP_DELETE, .path = path };
+
+	return store_commit(s, &op, 1, e);
+}
+
+int
+store_lock(struct store *s, const char *path, int64_t ttl_ms, int64_t wait_ms, struct store_lock **out, struct err *e)
+{
+	struct buf p = BUF_INIT;
+	struct store_lock *l;
+	void *lock = NULL;
+	int rc = may_change(s, e);
+
+	if (rc == 0)
+		rc = path_normalise(&p, path, strlen(path), e);
+	if (rc == 0)
+		rc = s->be->lock(s->self, p.data, ttl_ms, wait_ms, &lock, e);
+	buf_release(&p);
+	if (rc < 0)
+		return -1;
+	l = xcalloc(1, sizeof(*l));
+	l->store = s;
+	l->lock = lock;
+	l->next = s->locks;
+	if (l->next != NULL)
+		l->next->prev = l;
+	s->locks = l;
+	*out = l;
+	return 0;
+}
+
+void
+store_unlock(struct store_lock *l)
+{
+	if (l == NULL)
+		return;
+	l->store->be->unlock(l->lock);
+	if (l->prev != NULL)
+		l->prev->next = l->next;
+	else
+		l->store->locks = l->next;
+	if (l->next != NULL)
+		l->next->prev = l->prev;
+	free(l);
+}
