@@ -11,6 +11,8 @@
 
 static const struct store_backend *const backends[] = {
 	&store_disk,
+	&store_sqlite,
+	&store_memory,
 };
 #define BACKENDS (sizeof(backends) / sizeof(backends[0]))
 
