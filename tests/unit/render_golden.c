@@ -23,7 +23,7 @@ check_case(struct json_object *c)
 	struct event ev;
 	struct err e = ERR_INIT;
 	size_t len;
-	char key[16];
+	char key[32];
 	int n;
 
 	line = line_of(c, &text);
