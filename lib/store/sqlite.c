@@ -779,21 +779,35 @@ below(struct below *b, const char *path)
 	b->to[b->len - 1] = '/' + 1;
 }
 
+/* The same in one or two parts, returned: below the root, what ag2 keeps for itself neither counts nor is deleted. */
+static int
+below_but_private(struct below b[2], const char *path)
+{
+	static const char from[] = "/.ag2/", behind[] = "/.ag20";
+
+	below(&b[0], path);
+	if (strcmp(path, "/") != 0)
+		return 1;
+	b[1] = b[0];
+	memcpy(b[0].to, from, sizeof(from));
+	memcpy(b[1].from, behind, sizeof(behind));
+	return 2;
+}
+
 /* 1 when something lies below path. */
 static int
 is_dir(struct sqlite_store *s, const char *path, struct err *e)
 {
-	struct below b;
+	struct below b[2];
 	sqlite3_stmt *st;
-	int rc;
+	int rc = 0, i, parts = below_but_private(b, path);
 
-	if (s->layout == LAYOUT_EMPTY)
-		return 0;
-	below(&b, path);
-	st = query(s, Q_NAMES, e, "tt", b.from, b.to);
-	rc = step(s, st, e);
-	if (rc > 0)
-		sqlite3_reset(st);
+	for (i = 0; i < parts && rc == 0 && s->layout != LAYOUT_EMPTY; i++) {
+		st = query(s, Q_NAMES, e, "tt", b[i].from, b[i].to);
+		rc = step(s, st, e);
+		if (rc > 0)
+			sqlite3_reset(st);
+	}
 	return rc;
 }
 
@@ -1511,22 +1525,22 @@ drop(struct sqlite_store *s, int64_t id, struct err *e)
 static int
 do_delete(struct sqlite_store *s, struct store_op *op, struct err *e)
 {
-	struct below b;
+	struct below b[2];
 	struct row r;
 	sqlite3_stmt *st;
 	int64_t id;
-	int rc = find(s, op->path, &r, e);
+	int rc = find(s, op->path, &r, e), i, parts = below_but_private(b, op->path);
 
 	if (rc > 0)
 		rc = drop(s, r.id, e);
-	below(&b, op->path);
-	while (rc == 0 && (rc = step(s, st = query(s, Q_BELOW, e, "tt", b.from, b.to), e)) > 0) {
-		id = sqlite3_column_int64(st, 0);
-		sqlite3_reset(st);
-		rc = drop(s, id, e);
-		if (rc == 0 && sqlite3_changes(s->db) == 0)
-			rc = err_set(e, ERR_DATA, "%s: damaged: a file cannot be deleted", name_of(s));
-	}
+	for (i = 0; i < parts; i++)
+		while (rc == 0 && (rc = step(s, st = query(s, Q_BELOW, e, "tt", b[i].from, b[i].to), e)) > 0) {
+			id = sqlite3_column_int64(st, 0);
+			sqlite3_reset(st);
+			rc = drop(s, id, e);
+			if (rc == 0 && sqlite3_changes(s->db) == 0)
+				rc = err_set(e, ERR_DATA, "%s: damaged: a file cannot be deleted", name_of(s));
+		}
 	return rc;
 }
 
