@@ -39,6 +39,17 @@ utf8_decode(const char *text, size_t len, uint32_t *c)
 	return n;
 }
 
+/* Two or three bytes that need no further look: those of almost all text that is not ASCII. 0 when it is not so. */
+static inline size_t
+common_length(const unsigned char *p, size_t len)
+{
+	if (len >= 3 && p[0] > 0xe0 && p[0] < 0xf0 && p[0] != 0xed && (p[1] & 0xc0) == 0x80 && (p[2] & 0xc0) == 0x80)
+		return 3;
+	if (len >= 2 && p[0] >= 0xc2 && p[0] <= 0xdf && (p[1] & 0xc0) == 0x80)
+		return 2;
+	return 0;
+}
+
 size_t
 utf8_valid(const char *text, size_t len)
 {
@@ -54,6 +65,12 @@ utf8_valid(const char *text, size_t len)
 				continue;
 			}
 		}
+		while (i < len && (unsigned char)text[i] < 0x80)
+			i++;
+		while ((n = common_length((const unsigned char *)text + i, len - i)) > 0)
+			i += n;
+		if (i == len || (unsigned char)text[i] < 0x80)
+			continue;
 		n = utf8_decode(text + i, len - i, NULL);
 		if (n == 0)
 			break;
@@ -65,12 +82,16 @@ utf8_valid(const char *text, size_t len)
 size_t
 utf8_count(const char *text, size_t len)
 {
-	size_t i = 0, n, count = 0;
+	size_t i = 0, end, count = 0;
 
 	while (i < len) {
-		n = utf8_decode(text + i, len - i, NULL);
-		i += n ? n : 1;
-		count++;
+		end = i + utf8_valid(text + i, len - i);
+		for (; i < end; i++)
+			count += (text[i] & 0xc0) != 0x80;
+		if (i < len) {		/* a byte that is not valid */
+			count++;
+			i++;
+		}
 	}
 	return count;
 }

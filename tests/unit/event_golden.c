@@ -42,6 +42,22 @@ in_sample(const char *line)
 	return found;
 }
 
+/* A line of the sample of a log. */
+static void
+rewrite_line(const char *line, size_t len)
+{
+	struct buf out = BUF_INIT;
+	struct event ev;
+	struct err e = ERR_INIT;
+
+	if (event_view(&ev, line, len, &e) < 0 || event_data(&ev, &e) == NULL)
+		bail("log_sample.jsonl: %s", e.msg);
+	json_write(&out, ev.parsed, JSON_PYTHON);
+	is_bytes(out.data, out.len, line, len, "sample: %s is written as it was", ev.type->last);
+	buf_release(&out);
+	event_release(&ev);
+}
+
 static void
 rewrite_case(struct json_object *c)
 {
@@ -343,6 +359,7 @@ main(void)
 	golden_lines("serialization.jsonl", load_case);
 	for (i = 0; i < cases_n; i++)
 		rewrite_case(cases[i]);
+	golden_lines("log_sample.jsonl", rewrite_line);
 	test_requests(&out);
 	test_responses(&out);
 	test_tools(&out);
