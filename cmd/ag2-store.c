@@ -218,7 +218,7 @@ main(int argc, char **argv)
 		.summary = "Looks into a knowledge store and changes it.",
 		.table = common,
 		.print_more = print_commands,
-		.more = "\nWithout -s and -c the store is $AG2_STORE, else ~/.local/state/ag2/store.db.\n"
+		.more = "Without -s and -c the store is $AG2_STORE, else ~/.local/state/ag2/store.db.\n"
 			"\nExamples:\n"
 			"  ag2-store -s disk:./state init --name journal\n"
 			"  ag2-store -s disk:./state tree\n"

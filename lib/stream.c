@@ -367,7 +367,7 @@ check_line(const struct event *ev, const char *name, struct err *e)
 		else
 			return 0;
 	}
-	return err_set(e, ERR_DATA, "%s:%llu: byte %zu: %s", name, (unsigned long long)ev->number, at, why);
+	return err_set(e, ERR_DATA, "%s:%llu: byte %zu: %s", name, (unsigned long long)ev->number, at + 1, why);
 }
 
 static int

@@ -112,6 +112,6 @@ const struct command command_tool = {
 	.table = tool_table,
 	.min = 0, .max = 0,
 	.run = run_tool,
-	.more = "\nExample:\n"
+	.more = "Example:\n"
 		"  echo '{\"action\": \"list\", \"path\": \"/memory\"}' | ag2-store tool\n",
 };

@@ -39,7 +39,7 @@ static const struct command command_new = {
 	.summary = "begin a stream and print its id",
 	.max = 0,
 	.run = run_new,
-	.more = "\nExample:\n"
+	.more = "Example:\n"
 		"  S=$(ag2-store log new)\n",
 };
 
@@ -351,7 +351,7 @@ static const struct command command_user = {
 	.summary = "append what a user says (TEXT '-': standard input)",
 	.min = 2, .max = 2,
 	.run = run_user,
-	.more = "\nExample:\n"
+	.more = "Example:\n"
 		"  ag2-store log user @new 'What should I read next?'\n",
 };
 
@@ -415,5 +415,5 @@ const struct command command_log = {
 	.summary = "streams of events",
 	.min = 1, .max = -1,
 	.commands = log_commands,
-	.more = "\nA stream S is named by its id, @last (the one last written to) or @new.\n",
+	.more = "A stream S is named by its id, @last (the one last written to) or @new.\n",
 };

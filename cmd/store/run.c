@@ -60,9 +60,12 @@ static int
 run_child(char **argv, const char *store, const sigset_t *ours, const sigset_t *before)
 {
 	pid_t child = fork();
+	struct err e = ERR_INIT;
 
-	if (child < 0)
-		log_die(71, "cannot start '%s': %s", argv[0], strerror(errno));
+	if (child < 0) {
+		err_sys(&e, "cannot start '%s'", argv[0]);
+		log_fail(&e);
+	}
 	if (child == 0) {
 		sigprocmask(SIG_SETMASK, before, NULL);
 		become(argv, store);

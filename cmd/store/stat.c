@@ -37,7 +37,7 @@ print_json(const char *path, const struct store_stat *st)
 	if (st->dir) {
 		buf_adds(&line, ",\"type\":\"directory\"");
 	} else {
-		buf_addf(&line, ",\"type\":\"file\",\"size\":%llu,\"version\":%llu,\"modified\":", (unsigned long long)st->size,
+		buf_addf(&line, ",\"type\":\"file\",\"size\":%llu,\"version\":\"%llu\",\"modified\":", (unsigned long long)st->size,
 		    (unsigned long long)st->version);
 		if (st->mtime < 0)
 			buf_adds(&line, "null");

@@ -243,8 +243,10 @@ help(const struct opts *o)
 			help_label(p, &line);
 			out_printf("%-*s  %s\n", (int)width, line.data, p->help);
 		}
-	if (o->print_more != NULL)
+	if (o->print_more != NULL) {
+		out_puts("\n");
 		o->print_more();
+	}
 	if (o->more != NULL)
 		out_printf("\n%s", o->more);
 	out_close();
@@ -344,5 +346,7 @@ opts_parse(const struct opts *o, int argc, char **argv, bool stop_at_operand, st
 	}
 	while (i < argc)
 		argv[n++] = argv[i++];
+	if (argc > 0)
+		argv[n] = NULL;
 	return n;
 }

@@ -45,8 +45,8 @@ struct opts {
 };
 
 /*
- * Takes the options out of argv (argc entries, argv[0] skipped) and moves the operands to its front: argv[0..n). Returns
- * n, or -1 with ERR_USAGE. With stop_at_operand the first operand ends the options (for `CMD ARG...`). --help and
+ * Takes the options out of argv (argc entries, argv[0] skipped) and moves the operands to its front: argv[0..n), argv[n]
+ * is NULL. Returns n, or -1 with ERR_USAGE. With stop_at_operand the first operand ends the options (for `CMD ARG...`). --help and
  * --version print to standard output and exit 0.
  */
 int opts_parse(const struct opts *o, int argc, char **argv, bool stop_at_operand, struct err *e);

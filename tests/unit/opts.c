@@ -81,6 +81,7 @@ operands(void)
 	ok(parse("-- a", true) == 1 && strcmp(args[0], "a") == 0, "a -- before it is not");
 	ok(parse("''", false) == 1 && args[0][0] == '\0', "an empty operand stays");
 	is_int(parse("", false), 0, "nothing at all");
+	ok(parse("-f -- a b", true) == 2 && args[2] == NULL, "a NULL follows the operands, so that they can be run");
 }
 
 static void
