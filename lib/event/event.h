@@ -37,7 +37,7 @@ void event_free(struct event *ev);
 
 /*
  * The record's `data` object, parsed at the first call by the full grammar and kept; borrowed. NULL with ERR_DATA ("byte
- * N: why") when the grammar is broken; an event without data gives an empty object.
+ * N: why") when the grammar is broken; an event without data, or whose data is no object, gives an empty object.
  */
 struct json_object *event_data(struct event *ev, struct err *e);
 

@@ -205,7 +205,7 @@ skip_nested(struct scan *s)
 		if (m.backslash != 0 || carry)
 			m.quote &= ~escaped_bytes(m.backslash, &carry);
 		strings = prefix_xor(m.quote) ^ in_string;
-		in_string = (uint64_t)((int64_t)strings >> 63);
+		in_string = 0 - (strings >> 63);
 		for (brackets = m.bracket & ~strings; brackets != 0; brackets &= brackets - 1) {
 			i = __builtin_ctzll(brackets);
 			r = take_bracket(s, &n, block[i]);

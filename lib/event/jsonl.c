@@ -110,7 +110,7 @@ begin_skipping(struct jsonl *in, struct err *e)
 	return 0;
 }
 
-/* Finds the end of the line at pos: its length, or with *more false and 0 that there is none. 1, 0 at the end, -1. */
+/* Finds the end of the line at pos: its bytes and those of its newline (0 where the input ends without). 1, 0 at the end, -1. */
 static int
 find_line(struct jsonl *in, size_t *len, size_t *newline, struct err *e)
 {
