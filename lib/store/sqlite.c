@@ -407,17 +407,27 @@ pragma(struct sqlite_store *s, const char *sql, int64_t *out, struct err *e)
 	return rc;
 }
 
+static int
+is_known(struct sqlite_store *s, struct err *e)
+{
+	int64_t version;
+
+	if (pragma(s, "PRAGMA user_version", &version, e) < 0)
+		return -1;
+	if (version <= LAYOUT_VERSION)
+		return 0;
+	return err_set(e, ERR_DATA, "%s: made by a newer ag2 (layout %lld, this one knows %d)", name_of(s), (long long)version,
+	    LAYOUT_VERSION);
+}
+
 /* Why this is no store. */
 static int
 refuse(struct sqlite_store *s, const struct objects *o, struct err *e)
 {
-	int64_t id, version;
+	int64_t id;
 
-	if (pragma(s, "PRAGMA application_id", &id, e) < 0 || pragma(s, "PRAGMA user_version", &version, e) < 0)
+	if (pragma(s, "PRAGMA application_id", &id, e) < 0 || (id == APPLICATION_ID && is_known(s, e) < 0))
 		return -1;
-	if (id == APPLICATION_ID && version > LAYOUT_VERSION)
-		return err_set(e, ERR_DATA, "%s: made by a newer ag2 (layout %lld, this one knows %d)", name_of(s),
-		    (long long)version, LAYOUT_VERSION);
 	if (o->odd[0] != '\0' && (id == APPLICATION_ID || o->ag2))
 		return err_set(e, ERR_DATA, "%s: its '%s' is not what ag2 made: not used", name_of(s), o->odd);
 	if (id == APPLICATION_ID)
@@ -468,7 +478,10 @@ classify(struct sqlite_store *s, struct err *e)
 		s->layout = LAYOUT_EMPTY;
 	else
 		return refuse(s, &o, e);
-	return s->layout == LAYOUT_OURS ? 0 : is_utf8(s, e);
+	rc = s->layout == LAYOUT_OURS ? is_known(s, e) : is_utf8(s, e);
+	if (rc < 0)
+		s->layout = LAYOUT_UNKNOWN;
+	return rc;
 }
 
 /* ---- Opening ---- */
@@ -937,7 +950,8 @@ sqlite_list(void *self, const char *path, unsigned flags, store_list_fn *fn, voi
 	READING(s, rc, e, c.n = 0; buf_reset(&c.names); rc = gather(s, path, flags, &c, e));
 	if (rc < 0)
 		goto out;
-	qsort_r(c.all, c.n, sizeof(*c.all), compare_children, c.names.data);
+	if (c.n > 0)
+		qsort_r(c.all, c.n, sizeof(*c.all), compare_children, c.names.data);
 	for (i = 0; i < c.n && rc == 0; i++) {
 		const char *name = c.names.data + c.all[i].name;
 
@@ -981,7 +995,6 @@ segment_id(const struct row *r, uint64_t place)
 static int
 find_segment(struct reader *f, uint64_t place, int64_t *id, struct err *e)
 {
-	int rc;
 
 	if (f->s->layout == LAYOUT_AG2) {
 		*id = f->row.id;
@@ -991,8 +1004,7 @@ find_segment(struct reader *f, uint64_t place, int64_t *id, struct err *e)
 		*id = segment_id(&f->row, place);
 		return 0;
 	}
-	rc = number(f->s, query(f->s, Q_SEGMENT, e, "ii", segment_id(&f->row, f->row.base), segment_id(&f->row, place)), id, e);
-	return rc;
+	return number(f->s, query(f->s, Q_SEGMENT, e, "ii", segment_id(&f->row, f->row.base), segment_id(&f->row, place)), id, e);
 }
 
 static int

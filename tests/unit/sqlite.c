@@ -757,6 +757,7 @@ foreign(void)
 	refuses(file, "UTF-16", "another encoding");
 	free(file);
 	altered("PRAGMA user_version = 2; CREATE TABLE more(x); DROP VIEW entries", "newer", "a newer layout");
+	altered("PRAGMA user_version = 2", "newer", "a newer layout with the same tables");
 	altered("CREATE TRIGGER evil AFTER UPDATE ON files BEGIN DELETE FROM files; END", "'evil'", "a trigger on our tables");
 	altered("DROP TRIGGER entries_delete; CREATE TRIGGER entries_delete INSTEAD OF DELETE ON entries BEGIN SELECT 1; END",
 	    "'entries_delete'", "a trigger of ours with another text");
@@ -902,7 +903,7 @@ killed(void)
 static void
 two_writers(void)
 {
-	char *file = fresh(), line[17];
+	char *file = fresh(), line[40];
 	struct buf b = BUF_INIT;
 	int i, k, status, next[2] = { 0, 0 };
 	bool good = true;
