@@ -4,8 +4,8 @@
  * A file's content is cut into segments of one B-tree, so that appending writes what it appends and the end of a large
  * file is reached without its beginning: `segments.id` is `files.id << 40 | place`, and byte n of a file is at place
  * `files.base + n`. base begins in the middle of the 2^40 places, so that a prefix can be swapped for another of any
- * length without moving what follows. From place `tail` to the end the segments are small; an append that makes them
- * RUN bytes joins them into one.
+ * length without moving what follows. The last `run` bytes are in small segments; an append that makes them
+ * RUN bytes joins those into one.
  *
  * AG2 has one table, entries(path, content, version), in its place. In ours that is a view with triggers on which every
  * statement of AG2 works; the sum of the segments is compared with the size there, because group_concat stops at a NUL
@@ -44,25 +44,6 @@
 
 enum layout { LAYOUT_UNKNOWN, LAYOUT_EMPTY, LAYOUT_AG2, LAYOUT_OURS };
 
-/* A free id: the next one, or, when those are used up, the first gap. */
-#define FREE_ID \
-	"COALESCE((SELECT NULLIF(COALESCE(max(id), 0) + 1, 8388608) FROM files), (SELECT min(i) + 1 FROM " \
-	"(SELECT 0 AS i UNION ALL SELECT id FROM files) WHERE NOT EXISTS (SELECT 1 FROM files WHERE id = i + 1)))"
-
-/*
- * The triggers assign versions themselves: AG2 counts in its process from what it saw when it opened the database.
- * They work under whatever OR clause the statement has, which replaces those of the statements here: what the first
- * statement did not do is recognised by the version, and the others leave the content alone.
- */
-#define NEW_CONTENT \
-	"\tDELETE FROM segments WHERE id BETWEEN\n" \
-	"\t\t(SELECT id << 40 FROM files, counter WHERE path = NEW.path AND files.version > counter.version) AND\n" \
-	"\t\t(SELECT id << 40 | 1099511627775 FROM files WHERE path = NEW.path);\n" \
-	"\tINSERT INTO segments SELECT (id << 40) + base, CAST(NEW.content AS BLOB) FROM files, counter\n" \
-	"\t\tWHERE path = NEW.path AND files.version > counter.version AND size > 0;\n" \
-	"\tUPDATE counter SET version = version + 1;\n"
-#define NOW "(julianday('now') - 2440587.5) * 86400"
-
 #define TABLES 3	/* of these come first */
 
 static const struct {
@@ -71,11 +52,11 @@ static const struct {
 } schema[] = {
 	{ "files",
 	"CREATE TABLE files(\n"
-	"\tid INTEGER PRIMARY KEY CHECK(id BETWEEN 1 AND 8388607),\n"
+	"\tid INTEGER PRIMARY KEY CHECK(id < 8388608),\n"
 	"\tpath TEXT NOT NULL UNIQUE,\n"
-	"\tbase INTEGER NOT NULL,\n"
-	"\ttail INTEGER NOT NULL,\n"
+	"\tbase INTEGER NOT NULL DEFAULT 549755813888,\n"
 	"\tsize INTEGER NOT NULL,\n"
+	"\trun INTEGER NOT NULL DEFAULT 0,\n"
 	"\tversion INTEGER NOT NULL,\n"
 	"\tmtime REAL\n"
 	")" },
@@ -97,25 +78,24 @@ static const struct {
 	"), version FROM files" },
 	{ "entries_insert",
 	"CREATE TRIGGER entries_insert INSTEAD OF INSERT ON entries BEGIN\n"
-	"\tINSERT INTO files(id, path, base, tail, size, version, mtime) SELECT\n"
-	"\t\tCOALESCE((SELECT id FROM files WHERE path = NEW.path), " FREE_ID "), NEW.path, 549755813888,\n"
-	"\t\t549755813888 + length(CAST(NEW.content AS BLOB)), length(CAST(NEW.content AS BLOB)),\n"
-	"\t\tversion + 1, " NOW " FROM counter;\n"
-	NEW_CONTENT
+	"\tUPDATE counter SET version = version + 1;\n"
+	"\tINSERT INTO files(path, size, version, mtime)\n"
+	"\tSELECT NEW.path, length(CAST(NEW.content AS BLOB)), version, julianday('now') * 86400 - 210866760000\n"
+	"\tFROM counter WHERE 1 ON CONFLICT(path) DO UPDATE\n"
+	"\tSET base = excluded.base, size = excluded.size, run = 0, version = excluded.version, mtime = excluded.mtime;\n"
+	"\tDELETE FROM segments WHERE id IN (SELECT s.id FROM files f JOIN segments s\n"
+	"\tON s.id BETWEEN f.id << 40 AND f.id << 40 | 1099511627775 WHERE path = NEW.path AND NEW.content NOT NULL);\n"
+	"\tINSERT INTO segments SELECT id << 40 | base, CAST(NEW.content AS BLOB) FROM files WHERE path = NEW.path AND size;\n"
 	"END" },
 	{ "entries_update",
 	"CREATE TRIGGER entries_update INSTEAD OF UPDATE ON entries BEGIN\n"
-	"\tSELECT RAISE(ABORT, 'a path cannot be changed, only inserted and deleted') WHERE NEW.path IS NOT OLD.path;\n"
-	"\tUPDATE files SET base = 549755813888, tail = 549755813888 + length(CAST(NEW.content AS BLOB)),\n"
-	"\t\tsize = length(CAST(NEW.content AS BLOB)), version = (SELECT version + 1 FROM counter), mtime = " NOW "\n"
-	"\t\tWHERE path = NEW.path;\n"
-	NEW_CONTENT
+	"\tINSERT INTO entries VALUES(NEW.path, NEW.content, 0);\n"
+	"\tDELETE FROM entries WHERE path = OLD.path AND path <> NEW.path;\n"
 	"END" },
 	{ "entries_delete",
 	"CREATE TRIGGER entries_delete INSTEAD OF DELETE ON entries BEGIN\n"
-	"\tDELETE FROM segments WHERE id BETWEEN\n"
-	"\t\t(SELECT id << 40 FROM files WHERE path = OLD.path) AND\n"
-	"\t\t(SELECT id << 40 | 1099511627775 FROM files WHERE path = OLD.path);\n"
+	"\tDELETE FROM segments WHERE id IN (SELECT s.id FROM files f JOIN segments s\n"
+	"\tON s.id BETWEEN f.id << 40 AND f.id << 40 | 1099511627775 WHERE path = OLD.path);\n"
 	"\tDELETE FROM files WHERE path = OLD.path;\n"
 	"END" },
 };
@@ -139,7 +119,7 @@ static const char *const queries[QUERIES] = {
 	[Q_CHANGE] = "BEGIN IMMEDIATE",
 	[Q_COMMIT] = "COMMIT",
 	[Q_ROLLBACK] = "ROLLBACK",
-	[Q_FIND] = "SELECT id, size, version, mtime, base, tail FROM files WHERE path = ?1",
+	[Q_FIND] = "SELECT id, size, version, mtime, base, run FROM files WHERE path = ?1",
 	[Q_NAMES] = "SELECT path FROM files WHERE path >= ?1 AND path < ?2 ORDER BY path",
 	[Q_LIST] = "SELECT path, size, version, mtime FROM files WHERE path >= ?1 AND path < ?2 ORDER BY path",
 	[Q_SEGMENT] = "SELECT id FROM segments WHERE id BETWEEN ?1 AND ?2 ORDER BY id DESC LIMIT 1",
@@ -147,9 +127,11 @@ static const char *const queries[QUERIES] = {
 	[Q_CUT] = "DELETE FROM segments WHERE id BETWEEN ?1 AND ?2",
 	[Q_PUT] = "INSERT INTO segments VALUES(?1, ?2)",
 	[Q_MOVE] = "UPDATE segments SET id = id + ?3 WHERE id BETWEEN ?1 AND ?2",
-	[Q_FREE] = "SELECT " FREE_ID,
-	[Q_NEW] = "INSERT INTO files(id, base, tail, size, version, mtime, path) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-	[Q_SAVE] = "UPDATE files SET base = ?2, tail = ?3, size = ?4, version = ?5, mtime = ?6 WHERE id = ?1",
+	/* The next id, or, when those are used up, the first gap. */
+	[Q_FREE] = "SELECT COALESCE((SELECT NULLIF(COALESCE(max(id), 0) + 1, 8388608) FROM files), (SELECT min(i) + 1 FROM "
+	    "(SELECT 0 AS i UNION ALL SELECT id FROM files) WHERE NOT EXISTS (SELECT 1 FROM files WHERE id = i + 1)))",
+	[Q_NEW] = "INSERT INTO files(id, base, run, size, version, mtime, path) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[Q_SAVE] = "UPDATE files SET base = ?2, run = ?3, size = ?4, version = ?5, mtime = ?6 WHERE id = ?1",
 	[Q_RENUMBER] = "UPDATE files SET id = ?2 WHERE id = ?1",
 	[Q_DROP] = "DELETE FROM files WHERE id = ?1",
 	[Q_BELOW] = "SELECT id FROM files WHERE path >= ?1 AND path < ?2 LIMIT 1",
@@ -170,7 +152,8 @@ struct sqlite_store {
 	sqlite3 *db;		/* NULL while there is no file, or before the first use */
 	enum layout layout;
 	unsigned depth;		/* read transactions that are open */
-	bool frozen;		/* opened without locks and log: see freeze() */
+	bool frozen;		/* opened as a file that does not change: see freeze() */
+	bool live;		/* not to be frozen: what is read must stay as it is for longer */
 	bool tuned;		/* durability was set */
 	sqlite3_stmt *statements[QUERIES];
 	struct memory_lock *locks;
@@ -179,7 +162,7 @@ struct sqlite_store {
 /* A row of files. */
 struct row {
 	int64_t id;		/* 0: not there yet */
-	uint64_t base, tail, size, version;
+	uint64_t base, size, run, version;
 	double mtime;
 };
 
@@ -530,7 +513,16 @@ log_exists(struct sqlite_store *s)
 static int
 connect_flags(struct sqlite_store *s, const char *name, int flags, struct err *e)
 {
-	int rc = sqlite3_open_v2(name, &s->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
+	static bool configured;
+	int rc;
+
+	/* No statistics, and few pages to begin with: a command's one question has to be quick. */
+	if (!configured) {
+		sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+		sqlite3_config(SQLITE_CONFIG_PAGECACHE, NULL, 0, 4);
+		configured = true;
+	}
+	rc = sqlite3_open_v2(name, &s->db, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, NULL);
 
 	if (s->db == NULL)
 		return err_set(e, ERR_IO, "%s: out of memory", name_of(s));
@@ -560,43 +552,63 @@ can_write_beside(const char *file)
 	return can;
 }
 
+/* The name under which SQLite opens a file that does not change. */
+static char *
+immutable_uri(const char *file)
+{
+	struct buf uri = BUF_INIT;
+
+	buf_adds(&uri, "file:");
+	for (; *file != '\0'; file++)
+		if (strchr("%?#", *file) != NULL)
+			buf_addf(&uri, "%%%02x", (unsigned char)*file);
+		else
+			buf_addch(&uri, *file);
+	buf_adds(&uri, "?immutable=1");
+	return buf_detach(&uri, NULL);
+}
+
+/* A lock as every user of the database holds it, on a connection that by itself takes none. */
+static int
+lock_shared(struct sqlite_store *s, struct err *e)
+{
+	sqlite3_file *f = file_pointer(s);
+	unsigned waited;
+	int rc = f ? SQLITE_BUSY : SQLITE_IOERR;
+
+	for (waited = 0; rc == SQLITE_BUSY; waited++) {
+		rc = f->pMethods->xLock(f, SQLITE_LOCK_SHARED);
+		if (rc == SQLITE_BUSY && waited >= s->o.timeout_ms)
+			return err_set(e, ERR_BUSY, "%s: held by another process", s->file);
+		if (rc == SQLITE_BUSY)
+			usleep(1000);
+	}
+	return rc == SQLITE_OK ? 0 : err_set(e, code_of(rc), "%s: cannot be locked for reading", s->file);
+}
+
 /*
- * Reading a database with a write-ahead log means files beside it, which in a directory or of a file that we may not
- * write cannot be made, or would be left behind and lock its owner out. While there is no log it can be read as a file
- * that does not change. A lock of the kind every user of the log holds makes that sure: none of them can remove a log
- * while we hold it, so when there still is none after reading, nothing was written (see torn()).
+ * To take part in a write-ahead log, a reader makes files beside the database: that takes most of the time of a short
+ * question, is not possible where one may not write, and of a file that one may not write it locks the owner out. While
+ * there is no log, the database can be read as a file that does not change. Nobody who uses the log can remove it while
+ * we hold our lock: so when there is none after reading either, nothing was written meanwhile (see torn()).
+ *
+ * 1 when it is so opened, 0 when it cannot be: there is a log, or none is used.
  */
 static int
 freeze(struct sqlite_store *s, struct err *e)
 {
-	struct buf uri = BUF_INIT;
-	const char *p;
-	sqlite3_file *f;
-	unsigned waited = 0;
-	int rc;
+	char *uri = immutable_uri(s->file);
+	int rc = connect_flags(s, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, e);
 
-	buf_adds(&uri, "file:");
-	for (p = s->file; *p != '\0'; p++)
-		if (strchr("%?#", *p) != NULL)
-			buf_addf(&uri, "%%%02x", (unsigned char)*p);
-		else
-			buf_addch(&uri, *p);
-	buf_adds(&uri, "?immutable=1");
-	disconnect(s);
-	rc = connect_flags(s, uri.data, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, e);
-	buf_release(&uri);
+	free(uri);
 	if (rc < 0)
 		return -1;
-	f = file_pointer(s);
-	while ((rc = f ? f->pMethods->xLock(f, SQLITE_LOCK_SHARED) : SQLITE_IOERR) == SQLITE_BUSY && waited < s->o.timeout_ms) {
-		usleep(10000);
-		waited += 10;
+	if (is_wal(s) && (rc = lock_shared(s, e)) == 0 && !log_exists(s)) {
+		s->frozen = true;
+		return 1;
 	}
-	s->frozen = true;
-	if (rc == SQLITE_OK)
-		return 0;
 	disconnect(s);
-	return err_set(e, code_of(rc), "%s: cannot be locked for reading", s->file);
+	return rc;
 }
 
 /* 1 when connected, 0 when there is no file, -1 on error. */
@@ -604,6 +616,7 @@ static int
 connect_file(struct sqlite_store *s, struct err *e)
 {
 	struct stat st;
+	int rc;
 
 	if (s->db != NULL)
 		return 1;
@@ -614,12 +627,20 @@ connect_file(struct sqlite_store *s, struct err *e)
 	}
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, ERR_DATA, "%s: not a file", s->file);
-	if (connect_flags(s, s->file, SQLITE_OPEN_READWRITE, e) < 0)
-		return -1;
-	if (s->o.mode == STORE_READ && is_wal(s) && !log_exists(s) &&
-	    (sqlite3_db_readonly(s->db, "main") > 0 || !can_write_beside(s->file)) && freeze(s, e) < 0)
-		return -1;
-	return 1;
+	if (s->o.mode == STORE_READ && !s->live && (rc = freeze(s, e)) != 0)
+		return rc;
+	return connect_flags(s, s->file, SQLITE_OPEN_READWRITE, e) < 0 ? -1 : 1;
+}
+
+/* Whether the database was frozen and need not be; then it has to be opened again. */
+static bool
+thaw(struct sqlite_store *s)
+{
+	if (!s->frozen || faccessat(AT_FDCWD, s->file, W_OK, AT_EACCESS) < 0 || !can_write_beside(s->file))
+		return false;
+	s->live = true;
+	disconnect(s);
+	return true;
 }
 
 static int
@@ -663,18 +684,6 @@ memory_open(void **self, const char *where, const struct store_options *o, struc
 	if (where[0] != '\0')
 		return err_set(e, ERR_USAGE, "memory: takes no name, not '%s'", where);
 	return open_any(self, NULL, o, e);
-}
-
-static void
-sqlite_close(void *self)
-{
-	struct sqlite_store *s = self;
-
-	if (s == NULL)
-		return;
-	disconnect(s);
-	free(s->file);
-	free(s);
 }
 
 /* ---- Read transactions ---- */
@@ -741,6 +750,29 @@ end_read(struct sqlite_store *s, int rc, struct err *e)
 		} \
 	} while (rc == AGAIN)
 
+/* While we held our lock nobody could remove the log; with it in place the file alone is not the whole database. */
+static void
+remove_log(struct sqlite_store *s)
+{
+	if (!torn(s) || !thaw(s))
+		return;
+	if (begin_read(s, NULL) > 0)
+		end_read(s, 0, NULL);
+}
+
+static void
+sqlite_close(void *self)
+{
+	struct sqlite_store *s = self;
+
+	if (s == NULL)
+		return;
+	remove_log(s);
+	disconnect(s);
+	free(s->file);
+	free(s);
+}
+
 /* 1 and the row, 0 when there is no such file, -1. */
 static int
 find(struct sqlite_store *s, const char *path, struct row *r, struct err *e)
@@ -760,14 +792,13 @@ find(struct sqlite_store *s, const char *path, struct row *r, struct err *e)
 	r->version = (uint64_t)sqlite3_column_int64(st, 2);
 	r->mtime = sqlite3_column_double(st, 3);
 	r->base = (uint64_t)sqlite3_column_int64(st, 4);
-	r->tail = (uint64_t)sqlite3_column_int64(st, 5);
+	r->run = (uint64_t)sqlite3_column_int64(st, 5);
 	sqlite3_reset(st);
 	if ((int64_t)r->version < 1)
 		r->version = 1;
 	if (s->layout == LAYOUT_AG2)
 		return 1;
-	if (r->id < 1 || r->id > FILES_MAX || r->base > PLACES || r->size > PLACES - r->base || r->tail < r->base ||
-	    r->tail > r->base + r->size)
+	if (r->id < 1 || r->id > FILES_MAX || r->base > PLACES || r->size > PLACES - r->base || r->run > r->size)
 		return damaged(s, path, e);
 	return 1;
 }
@@ -972,6 +1003,7 @@ struct reader {
 	struct sqlite_store *s;
 	struct row row;
 	char *path;
+	char *content;		/* all of it, when it is small */
 	sqlite3_blob *blob;
 	uint64_t start, len;	/* the segment's first place and length */
 };
@@ -982,7 +1014,8 @@ reader_release(struct reader *f)
 	sqlite3_blob_close(f->blob);
 	f->blob = NULL;
 	free(f->path);
-	f->path = NULL;
+	free(f->content);
+	f->path = f->content = NULL;
 }
 
 static int64_t
@@ -1052,32 +1085,59 @@ read_bytes(struct reader *f, uint64_t offset, void *data, size_t len, struct err
 	return 0;
 }
 
+/* Fetches a small file whole, so that nothing has to be kept as it is for the reader. */
+static int
+fetch(struct reader *f, struct err *e)
+{
+	f->content = xmalloc(f->row.size + 1);
+	if (read_bytes(f, 0, f->content, f->row.size, e) < 0)
+		return -1;
+	sqlite3_blob_close(f->blob);
+	f->blob = NULL;
+	return 0;
+}
+
+/* The file with its read transaction, or without one when it was fetched. 0 when it is not there. */
+static int
+open_reader(struct reader *f, struct err *e)
+{
+	struct sqlite_store *s = f->s;
+	int rc = begin_read(s, e);
+
+	if (rc <= 0)
+		return rc;
+	rc = find(s, f->path, &f->row, e);
+	if (rc > 0 && f->row.size > SEGMENT && s->depth == 1 && s->frozen) {
+		end_read(s, 0, NULL);
+		if (thaw(s))
+			return AGAIN;
+		rc = begin_read(s, e);
+	}
+	if (rc > 0 && f->row.size <= SEGMENT && fetch(f, e) < 0)
+		rc = -1;
+	return rc > 0 && f->content == NULL && !torn(s) ? 1 : end_read(s, rc, e);
+}
+
 static int
 sqlite_file_open(void *self, const char *path, void **file, struct store_stat *st, struct err *e)
 {
-	struct sqlite_store *s = self;
-	struct row r;
-	struct reader *f;
+	struct reader *f = xcalloc(1, sizeof(*f));
 	int rc;
 
-	/* On success the read transaction stays, for the reader. */
 	do {
-		rc = begin_read(s, e);
-		if (rc > 0 && (rc = find(s, path, &r, e)) <= 0)
-			rc = end_read(s, rc, e);
-		else if (rc > 0 && torn(s))
-			rc = end_read(s, rc, e);
+		reader_release(f);
+		*f = (struct reader){ .s = self, .path = xstrdup(path) };
+		rc = open_reader(f, e);
 	} while (rc == AGAIN);
-	if (rc == 0)
-		return err_set(e, ERR_ABSENT, "%s: not in the store", path);
-	if (rc < 0)
-		return -1;
-	f = xcalloc(1, sizeof(*f));
-	*f = (struct reader){ .s = s, .row = r, .path = xstrdup(path) };
-	if (st != NULL)
-		fill_stat(st, &r);
-	*file = f;
-	return 0;
+	if (rc > 0) {
+		if (st != NULL)
+			fill_stat(st, &f->row);
+		*file = f;
+		return 0;
+	}
+	reader_release(f);
+	free(f);
+	return rc < 0 ? -1 : err_set(e, ERR_ABSENT, "%s: not in the store", path);
 }
 
 static ssize_t
@@ -1089,6 +1149,10 @@ sqlite_file_read(void *file, uint64_t offset, void *data, size_t len, struct err
 		return 0;
 	if (len > f->row.size - offset)
 		len = f->row.size - offset;
+	if (f->content != NULL) {
+		memcpy(data, f->content + offset, len);
+		return (ssize_t)len;
+	}
 	if (read_bytes(f, offset, data, len, e) < 0)
 		return -1;
 	if (torn(f->s))
@@ -1100,11 +1164,14 @@ static void
 sqlite_file_close(void *file)
 {
 	struct reader *f = file;
+	bool fetched;
 
 	if (f == NULL)
 		return;
+	fetched = f->content != NULL;
 	reader_release(f);
-	end_read(f->s, 0, NULL);
+	if (!fetched)
+		end_read(f->s, 0, NULL);
 	free(f);
 }
 
@@ -1235,7 +1302,7 @@ create_objects(struct sqlite_store *s, size_t from, size_t to, struct err *e)
 }
 
 static int put(struct sqlite_store *s, const struct row *r, uint64_t place, const void *data, size_t len, struct err *e);
-static uint64_t tail_of(uint64_t place, size_t len);
+static uint64_t run_of(size_t len);
 
 /* One file of AG2's to ours; its content is never held whole. */
 static int
@@ -1252,7 +1319,7 @@ migrate_file(struct sqlite_store *s, int64_t id, int64_t rowid, const char *path
 		goto out;
 	}
 	r.size = (uint64_t)sqlite3_blob_bytes(blob);
-	r.tail = r.base + tail_of(0, r.size);
+	r.run = run_of(r.size);
 	for (; done < r.size; done += n) {
 		n = r.size - done < SEGMENT ? r.size - done : SEGMENT;
 		if (sqlite3_blob_read(blob, piece, (int)n, (int)done) != SQLITE_OK) {
@@ -1262,7 +1329,7 @@ migrate_file(struct sqlite_store *s, int64_t id, int64_t rowid, const char *path
 		if (put(s, &r, r.base + done, piece, n, e) < 0)
 			goto out;
 	}
-	rc = run(s, query(s, Q_NEW, e, "iiiiidt", r.id, (int64_t)r.base, (int64_t)r.tail, (int64_t)r.size, (int64_t)r.version,
+	rc = run(s, query(s, Q_NEW, e, "iiiiidt", r.id, (int64_t)r.base, (int64_t)r.run, (int64_t)r.size, (int64_t)r.version,
 	    r.mtime, path), e);
 out:
 	sqlite3_blob_close(blob);
@@ -1357,13 +1424,11 @@ cut(struct sqlite_store *s, const struct row *r, uint64_t from, uint64_t to, str
 	return run(s, query(s, Q_CUT, e, "ii", segment_id(r, from), segment_id(r, to - 1)), e);
 }
 
-/* Where the small segments begin after len bytes were put at place. */
+/* How many bytes of content that was put are in a small segment at its end. */
 static uint64_t
-tail_of(uint64_t place, size_t len)
+run_of(size_t len)
 {
-	size_t last = len % SEGMENT;
-
-	return place + len - (last < RUN ? last : 0);
+	return len % SEGMENT < RUN ? len % SEGMENT : 0;
 }
 
 static int
@@ -1395,7 +1460,7 @@ place_file(struct sqlite_store *s, const char *path, struct row *r, struct err *
 		return rc < 0 ? -1 : 0;
 	if (check_creatable(s, path, e) < 0)
 		return -1;
-	r->base = r->tail = MIDDLE;
+	r->base = MIDDLE;
 	return 0;
 }
 
@@ -1417,7 +1482,7 @@ make_file(struct sqlite_store *s, const char *path, struct row *r, struct err *e
 		return 0;
 	if (free_id(s, &r->id, e) < 0)
 		return -1;
-	return run(s, query(s, Q_NEW, e, "iiiiidt", r->id, (int64_t)r->base, (int64_t)r->base, INT64_C(0), INT64_C(1), 0.0, path), e);
+	return run(s, query(s, Q_NEW, e, "iiiiidt", r->id, (int64_t)r->base, INT64_C(0), INT64_C(0), INT64_C(1), 0.0, path), e);
 }
 
 /* Gives the row its next version and saves it. */
@@ -1429,7 +1494,7 @@ save(struct sqlite_store *s, struct row *r, struct store_op *op, struct err *e)
 	if (number(s, query(s, Q_VERSION, e, ""), &version, e) < 0)
 		return -1;
 	op->version = r->version = (uint64_t)version;
-	return run(s, query(s, Q_SAVE, e, "iiiiid", r->id, (int64_t)r->base, (int64_t)r->tail, (int64_t)r->size, version, now()), e);
+	return run(s, query(s, Q_SAVE, e, "iiiiid", r->id, (int64_t)r->base, (int64_t)r->run, (int64_t)r->size, version, now()), e);
 }
 
 static int
@@ -1451,7 +1516,6 @@ recentre(struct sqlite_store *s, struct row *r, struct err *e)
 	if (free_id(s, &to.id, e) < 0)
 		return -1;
 	to.base = MIDDLE;
-	to.tail = r->tail - r->base + MIDDLE;
 	by = segment_id(&to, to.base) - segment_id(r, r->base);
 	if (run(s, query(s, Q_MOVE, e, "iii", segment_id(r, 0), segment_id(r, PLACES - 1), by), e) < 0 ||
 	    run(s, query(s, Q_RENUMBER, e, "ii", r->id, to.id), e) < 0)
@@ -1470,7 +1534,7 @@ do_write(struct sqlite_store *s, struct store_op *op, struct err *e)
 		return -1;
 	r.base = MIDDLE;
 	r.size = op->len;
-	r.tail = tail_of(r.base, op->len);
+	r.run = run_of(op->len);
 	if (put(s, &r, r.base, op->data, op->len, e) < 0)
 		return -1;
 	return save(s, &r, op, e);
@@ -1478,31 +1542,29 @@ do_write(struct sqlite_store *s, struct store_op *op, struct err *e)
 
 /* Replaces the small segments at the end by one that has op's data too. */
 static int
-join(struct sqlite_store *s, struct row *r, const struct store_op *op, struct err *e)
+join(struct sqlite_store *s, const struct row *r, const struct store_op *op, struct err *e)
 {
-	uint64_t end = r->base + r->size;
+	uint64_t end = r->base + r->size, from = end - r->run;
 	struct buf all = BUF_INIT_MAX(2 * RUN);
-	sqlite3_stmt *st = query(s, Q_BYTES, e, "ii", segment_id(r, r->tail), segment_id(r, end - 1));
+	sqlite3_stmt *st = query(s, Q_BYTES, e, "ii", segment_id(r, from), segment_id(r, end - 1));
 	int rc;
 
 	while ((rc = step(s, st, e)) > 0)
 		buf_add(&all, sqlite3_column_blob(st, 0), (size_t)sqlite3_column_bytes(st, 0));
-	if (rc == 0 && all.len != end - r->tail)
+	if (rc == 0 && all.len != r->run)
 		rc = damaged(s, op->path, e);
 	buf_add(&all, op->data, op->len);
 	if (rc == 0)
-		rc = cut(s, r, r->tail, end, e);
+		rc = cut(s, r, from, end, e);
 	if (rc == 0)
-		rc = put(s, r, r->tail, all.data, all.len, e);
+		rc = put(s, r, from, all.data, all.len, e);
 	buf_release(&all);
-	r->tail = end + op->len;
 	return rc;
 }
 
 static int
 do_append(struct sqlite_store *s, struct store_op *op, struct err *e)
 {
-	uint64_t end, run_len;
 	struct row r;
 	int rc;
 
@@ -1510,15 +1572,13 @@ do_append(struct sqlite_store *s, struct store_op *op, struct err *e)
 		return -1;
 	if (r.size + op->len > PLACES - r.base && recentre(s, &r, e) < 0)
 		return -1;
-	end = r.base + r.size;
-	run_len = end - r.tail;
 	op->offset = r.size;
-	if (run_len > 0 && run_len < RUN && op->len < RUN && run_len + op->len >= RUN) {
+	if (op->len < RUN && r.run < RUN && r.run + op->len >= RUN) {
 		rc = join(s, &r, op, e);
+		r.run = 0;
 	} else {
-		rc = put(s, &r, end, op->data, op->len, e);
-		if (op->len >= RUN || run_len >= RUN)
-			r.tail = tail_of(end, op->len);
+		rc = put(s, &r, r.base + r.size, op->data, op->len, e);
+		r.run = op->len < RUN && r.run < RUN ? r.run + op->len : run_of(op->len);
 	}
 	r.size += op->len;
 	return rc < 0 ? -1 : save(s, &r, op, e);
@@ -1585,7 +1645,7 @@ out:
 static int
 do_replace(struct sqlite_store *s, struct store_op *op, struct err *e)
 {
-	uint64_t place;
+	uint64_t place, rest;
 	struct row r;
 
 	if (find(s, op->path, &r, e) <= 0 || op->upto > r.size)
@@ -1601,10 +1661,11 @@ do_replace(struct sqlite_store *s, struct store_op *op, struct err *e)
 		return -1;
 	r.size = r.size - op->upto + op->len;
 	r.base = place - op->len;
-	if (r.base + r.size == place)
-		r.tail = tail_of(r.base, op->len);
-	else if (r.tail < place)
-		r.tail = place;
+	rest = r.size - op->len;
+	if (rest == 0)
+		r.run = run_of(op->len);
+	else if (r.run > rest)
+		r.run = rest;
 	return save(s, &r, op, e);
 }
 

@@ -328,7 +328,7 @@ ranges(void)
 static void
 snapshots(void)
 {
-	char *file = fresh(), got[64];
+	char *file = fresh(), *log = xasprintf("%s-wal", file), got[64];
 	void *a = open_store(file, STORE_CREATE), *b, *f;
 	struct buf big = BUF_INIT, all = BUF_INIT;
 	uint64_t at = 0;
@@ -349,9 +349,47 @@ snapshots(void)
 	holds(b, "/f", "shorter", "and then the new one");
 	be->close(b);
 	be->close(a);
+
+	b = open_store(file, STORE_READ);
+	ok(version(b, "/f") > 0 && access(log, F_OK) < 0, "a question alone makes no files beside the database");
+	ok(be->file_open(b, "/f", &f, NULL, &e) == 0 && access(log, F_OK) < 0, "nor does reading a small file");
+	a = open_store(file, STORE_WRITE);
+	ok(put(a, "/f", "changed") == 0 && put(a, "/g", "") == 0, "a writer comes");
+	n = be->file_read(f, 0, got, sizeof(got), &e);
+	ok(n == 7 && memcmp(got, "shorter", 7) == 0, "what was opened before stays as it was");
+	be->file_close(f);
+	holds(b, "/f", "changed", "what is opened after that");
+	lists(b, "/", "f g ", "after that");
+	be->close(b);
+	be->close(a);
+	ok(access(log, F_OK) < 0, "and at the end nothing is left beside it");
+
+	b = open_store(file, STORE_READ);
+	ok(version(b, "/f") > 0, "a reader has the database open");
+	a = open_store(file, STORE_WRITE);
+	put(a, "/f", "last");
+	be->close(a);
+	be->close(b);
+	ok(access(log, F_OK) < 0, "when it ends after the writer, nothing is left beside it either");
+	b = open_store(file, STORE_READ);
+	holds(b, "/f", "last", "and the file has it all");
+	be->close(b);
+	one(a = open_store(file, STORE_WRITE), STORE_OP_WRITE, "/f", big.data, big.len, NULL);
+	be->close(a);
+	b = open_store(file, STORE_READ);
+	ok(be->file_open(b, "/f", &f, NULL, &e) == 0, "a large file is read");
+	a = open_store(file, STORE_WRITE);
+	ok(put(a, "/f", "other") == 0, "while a writer comes");
+	for (at = 0, buf_reset(&all); (n = be->file_read(f, at, got, sizeof(got), &e)) > 0; at += (uint64_t)n)
+		buf_add(&all, got, (size_t)n);
+	is_bytes(all.data, all.len, big.data, big.len, "it stays as it was to its end");
+	be->file_close(f);
+	be->close(b);
+	be->close(a);
 	buf_release(&big);
 	buf_release(&all);
 	free(file);
+	free(log);
 }
 
 static void
@@ -515,9 +553,9 @@ far_places(void)
 	one(s, STORE_OP_WRITE, "/high", want.data, want.len, NULL);
 	be->close(s);
 	sql_file(file, "UPDATE segments SET id = id - (1 << 39) + 5 WHERE id >> 40 = 1;"
-	    "UPDATE files SET base = 5, tail = tail - (1 << 39) + 5 WHERE id = 1;"
+	    "UPDATE files SET base = 5 WHERE id = 1;"
 	    "UPDATE segments SET id = id + (1 << 39) - 100003 WHERE id >> 40 = 2;"
-	    "UPDATE files SET base = base + (1 << 39) - 100003, tail = tail + (1 << 39) - 100003 WHERE id = 2");
+	    "UPDATE files SET base = base + (1 << 39) - 100003 WHERE id = 2");
 	s = open_store(file, STORE_WRITE);
 	holds_bytes(s, "/low", want.data, want.len, "at the lowest places");
 	ok(replace(s, "/low", 1, want.data, "0123456789", 10) == 0, "a longer prefix at the lowest places");
@@ -575,12 +613,17 @@ ag2_statements(void)
 	ok(sql(db, "UPDATE entries SET content = 'u' WHERE path = '/odd'"), "an UPDATE works");
 	holds(s, "/odd", "u", "updated");
 	ok(version(s, "/odd") > v, "and has a new version");
-	ok(!sql(db, "UPDATE entries SET path = '/else' WHERE path = '/odd'"), "but does not rename");
-	ok(!sql(db, "INSERT INTO entries VALUES('/odd', 'x', 1)"), "a plain INSERT does not replace");
-	sql(db, "INSERT OR IGNORE INTO entries VALUES('/odd', 'x', 1); UPDATE OR IGNORE entries SET content = NULL WHERE path = '/odd'");
+	sql(db, "INSERT INTO entries VALUES('/odd', 'plain', 1)");
+	holds(s, "/odd", "plain", "any INSERT replaces");
+	sql(db, "INSERT OR IGNORE INTO entries VALUES('/odd', 'u', 1)");
+	holds(s, "/odd", "u", "any INSERT replaces");
+	sql(db, "UPDATE OR IGNORE entries SET content = NULL WHERE path = '/odd'; INSERT OR IGNORE INTO entries VALUES('/odd', NULL, 1)");
 	holds(s, "/odd", "u", "what was ignored left it alone");
 	ok(!sql(db, "INSERT OR REPLACE INTO entries VALUES('/odd', NULL, 1)"), "no content is no content");
 	holds(s, "/odd", "u", "what failed left it alone");
+	ok(sql(db, "UPDATE entries SET path = '/named' WHERE path = '/odd'"), "a file can be renamed");
+	holds(s, "/named", "u", "renamed");
+	ok(version(s, "/odd") == 0 && sql(db, "UPDATE entries SET path = '/odd' WHERE path = '/named'") && version(s, "/odd") > 0, "and back");
 	ok(sql(db, "DELETE FROM entries WHERE path = '/odd'; DELETE FROM entries WHERE substr(path, 1, 5) = '/new/'"), "AG2 deletes");
 	lists(s, "/", "big empty ", "after AG2's deletion");
 	ok(sql_number(db, "SELECT sum(length(data)) FROM segments") == (int64_t)big.len, "nothing is left over");
@@ -783,8 +826,8 @@ damaged(void)
 	static const char *const statements[] = {
 		"UPDATE files SET size = size + 1",
 		"UPDATE files SET base = -1",
-		"UPDATE files SET tail = 0",
-		"UPDATE files SET tail = tail + 1000000",
+		"UPDATE files SET run = -1",
+		"UPDATE files SET run = size + 1",
 		"UPDATE files SET size = -5",
 		"UPDATE files SET size = 9223372036854775807",
 		"DELETE FROM segments WHERE id = (SELECT max(id) FROM segments)",
