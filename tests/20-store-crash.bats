@@ -1,0 +1,93 @@
+#!/usr/bin/env bats
+# Processes that die, and processes beside each other, on every store that more than one process can use.
+
+load helper
+
+setup() {
+	clean_environment
+	hammer=$TOOLS/storehammer
+}
+
+# both TEST...: on disk and on sqlite, each with a store of its own.
+both() {
+	local kind
+	for kind in disk sqlite; do
+		url=$kind:$TMP/$kind-store
+		echo "# $url"
+		"$@" || fail "on $kind"
+	done
+}
+
+kill_writers() {
+	"$hammer" kill "$url" "$1"
+}
+
+kill_committers() {
+	"$hammer" kill-commits "$url" "$1"
+}
+
+@test "1000 writers killed at random moments: nothing acknowledged is lost, none is twice, none is torn (disk)" {
+	"$hammer" kill "disk:$TMP/s" 1000
+	"$hammer" kill "disk:$TMP/full?sync=full" 20
+}
+
+@test "1000 writers killed at random moments: nothing acknowledged is lost, none is twice, none is torn (sqlite)" {
+	"$hammer" kill "sqlite:$TMP/s.db" 1000
+	"$hammer" kill "sqlite:$TMP/full.db?sync=full" 20
+}
+
+@test "writers killed within commits of five operations: each commit is there whole or not at all" {
+	both kill_committers 200
+}
+
+every_step() {
+	local change
+	for change in append append-large append-new write write-new delete delete-directory delete-all replace-prefix many; do
+		echo "# $change"
+		run "$hammer" steps "$url-$change" "$change"
+		[ "$status" -eq 0 ] || fail "$output"
+		case $output in
+		skip*) skip "no ptrace here" ;;
+		esac
+		echo "# $output"
+	done
+}
+
+@test "a writer killed before any one of its system calls leaves what was or what is to be" {
+	both every_step
+}
+
+# Two writers and a reader of one file.
+beside() {
+	local size=$1 n=$2 a b w
+	"$hammer" append "$url" /log/s one "$n" "$size" >one & a=$!
+	"$hammer" append "$url" /log/s two "$n" "$((size / 2))" >two & b=$!
+	"$hammer" watch "$url" /log/s "$((2 * n))" >seen & w=$!
+	wait "$a" && wait "$b" && wait "$w" || return 1
+	"$hammer" check "$url" /log/s >there
+	sort one two >told
+	sort there >found
+	same told found
+}
+
+@test "two processes append while a third reads: nothing is lost, every offset is right, the reader sees whole records" {
+	both beside 200 1000
+}
+
+@test "so with records of a quarter of a megabyte" {
+	both beside 262144 60
+}
+
+# AG2 appends with O_APPEND and no lock, as this shell does.
+@test "a process that appends to the file itself loses nothing, and offsets beside it are right" {
+	"$hammer" append "disk:$TMP/s" /log/s first 1 100 >first
+	"$hammer" append "disk:$TMP/s" /log/s one 2000 150 >one & writer=$!
+	for i in $(seq 1000); do
+		printf 'plain line %d\n' "$i" >>s/log/s
+	done
+	wait "$writer"
+	[ "$(grep -c '^plain line [0-9]*$' s/log/s)" -eq 1000 ]
+	# byte offsets of the records of the other, as grep finds them
+	grep -b '^one ' s/log/s | awk -F'[: ]' '{ print $2, $3, $1 }' >found
+	same one found
+}
