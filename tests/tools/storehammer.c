@@ -11,6 +11,7 @@
  *						acknowledged: all there, once, where it was said to be, and nothing torn
  *	storehammer kill-commits URL N		the same with commits of five operations: all of one or nothing
  *	storehammer steps URL CASE		kills a writer before each of its system calls in turn; see steps()
+ *	storehammer look URL			commits before each system call of a reader in turn; see look()
  */
 #include "store/store.h"
 
@@ -169,27 +170,26 @@ watch(const char *url, const char *path, long n)
 	struct buf all = BUF_INIT;
 	struct err e = ERR_INIT;
 	double until = clock_monotonic() + WATCH_SECONDS;
-	size_t at = 0, len;
+	uint64_t offset = 0;
+	size_t at, len;
 	long seen = 0, looks = 0, i;
 	char tag[32];
 
 	while (store_open(&s, url, &o, &e) < 0)
 		if (e.code != ERR_NOINPUT || clock_monotonic() > until)
 			give_up("%s", e.msg);
+	/* Only what is new is read, so that the looks are many. */
 	for (; seen < n; looks++) {
 		if (clock_monotonic() > until)
 			give_up("%s: %ld of %ld records after %d seconds", path, seen, n, WATCH_SECONDS);
 		buf_reset(&all);
-		if (store_read(s, path, &all, NULL, &e) < 0) {
-			if (e.code != ERR_ABSENT || seen > 0)
-				give_up("%s", e.msg);
-			continue;
-		}
-		if (all.len < at)
-			give_up("%s: shrank from %zu to %zu bytes", path, at, all.len);
-		for (; at < all.len; at += len, seen++)
+		if (store_read_range(s, path, (int64_t)offset, STORE_END, &all, &e) < 0)
+			give_up("%s", e.msg);
+		for (at = 0; at < all.len; at += len, seen++)
 			if ((len = record_at(all.data + at, all.len - at, tag, &i)) == 0)
-				give_up("%s: torn at byte %zu of %zu, after %ld looks", path, at, all.len, looks);
+				give_up("%s: torn at byte %llu, %zu bytes from the end, after %ld looks", path,
+				    (unsigned long long)offset + at, all.len - at, looks);
+		offset += all.len;
 	}
 	say("%ld records in %ld looks\n", seen, looks);
 	buf_release(&all);
@@ -570,11 +570,15 @@ set_up(struct store *s)
 			give_up("%s", e.msg);
 }
 
-/* Runs the change in a child that is killed before system call number k of its commit; whether it was. */
-static bool
-killed_at(const char *url, struct change *c, long k)
+typedef void child_fn(struct store *s, void *arg);
+
+/*
+ * Runs fn in a child on a store of its own, up to its system call number k, which it has not made yet. The child, or 0
+ * when fn came to its end before.
+ */
+static pid_t
+stopped_at(const char *url, child_fn *fn, void *arg, long k)
 {
-	struct err e = ERR_INIT;
 	struct store *s;
 	int status;
 	pid_t pid = fork();
@@ -585,8 +589,7 @@ killed_at(const char *url, struct change *c, long k)
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
 			_exit(2);
 		raise(SIGSTOP);
-		if (store_commit(s, c->ops, c->n, &e) < 0)
-			give_up("%s: %s", c->name, e.msg);
+		fn(s, arg);
 		_exit(0);
 	}
 	if (pid < 0 || waitpid(pid, &status, 0) < 0)
@@ -604,16 +607,37 @@ killed_at(const char *url, struct change *c, long k)
 			give_up("ptrace: %s", strerror(errno));
 		if (WIFEXITED(status)) {
 			if (WEXITSTATUS(status) != 0)
-				give_up("%s: the child failed", c->name);
-			return false;
+				give_up("the child failed");
+			return 0;
 		}
 		/* Each call stops twice: going in and coming out. */
-		if (WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80) && ++at == 2 * k - 1) {
-			kill(pid, SIGKILL);
-			waitpid(pid, &status, 0);
-			return true;
-		}
+		if (WIFSTOPPED(status) && WSTOPSIG(status) == (SIGTRAP | 0x80) && ++at == 2 * k - 1)
+			return pid;
 	}
+}
+
+static void
+do_change(struct store *s, void *arg)
+{
+	struct change *c = arg;
+	struct err e = ERR_INIT;
+
+	if (store_commit(s, c->ops, c->n, &e) < 0)
+		give_up("%s: %s", c->name, e.msg);
+}
+
+/* Whether the change was killed before its system call number k. */
+static bool
+killed_at(const char *url, struct change *c, long k)
+{
+	int status;
+	pid_t pid = stopped_at(url, do_change, c, k);
+
+	if (pid == 0)
+		return false;
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return true;
 }
 
 static uint64_t
@@ -697,6 +721,76 @@ steps(const char *url, const char *name)
 	return counts[0] > 0 && counts[1] > 0 ? 0 : 1;
 }
 
+/*
+ * look: a directory is listed in which a commit puts one name in the place of another while the reader stands before its
+ * first system call, its second, and so on. It must see one of the two, however long the listing is.
+ */
+
+#define FILES 2500
+
+static int
+count_tokens(void *arg, const char *name, bool dir, const struct store_stat *st)
+{
+	*(int *)arg += strncmp(name, "token-", 6) == 0;
+	return 0;
+}
+
+static void
+do_look(struct store *s, void *arg)
+{
+	struct err e = ERR_INIT;
+	int tokens = 0;
+
+	if (store_list(s, "/d", 0, count_tokens, &tokens, &e) != 0)
+		give_up("%s", e.msg);
+	if (tokens != 1)
+		give_up("a listing beside a commit shows %d names instead of one", tokens);
+}
+
+static void
+move_token(struct store *s, long i)
+{
+	char old[40], new[40];
+	struct store_op ops[] = { { .kind = STORE_OP_DELETE, .path = old }, { .kind = STORE_OP_WRITE, .path = new } };
+	struct err e = ERR_INIT;
+
+	snprintf(old, sizeof(old), "/d/token-%ld", i - 1);
+	snprintf(new, sizeof(new), "/d/token-%ld", i);
+	if (store_commit(s, ops, 2, &e) < 0)
+		give_up("%s", e.msg);
+}
+
+static int
+look(const char *url)
+{
+	struct store *s = opened(url, STORE_CREATE);
+	struct store_op *ops = xcalloc(FILES, sizeof(*ops));
+	struct err e = ERR_INIT;
+	int status;
+	long k;
+	pid_t pid;
+
+	for (k = 0; k < FILES; k++)
+		ops[k] = (struct store_op){ .kind = STORE_OP_WRITE, .path = xasprintf("/d/a-name-that-takes-some-room-%ld", k) };
+	if (store_commit(s, ops, FILES, &e) < 0)
+		give_up("%s", e.msg);
+	move_token(s, 0);
+	store_close(s);
+	for (k = 1; k < 1000 && (pid = stopped_at(url, do_look, NULL, k)) != 0; k++) {
+		s = opened(url, STORE_CREATE);
+		move_token(s, k);
+		store_close(s);
+		ptrace(PTRACE_DETACH, pid, NULL, NULL);
+		if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+			give_up("beside system call %ld of the listing", k);
+	}
+	say("%ld calls\n", k);
+	for (k = 0; k < FILES; k++)
+		free((char *)ops[k].path);
+	free(ops);
+	return 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -722,8 +816,10 @@ main(int argc, char **argv)
 		return kill_appends(argv[2], number(argv[3]));
 	if (strcmp(mode, "kill-commits") == 0 && argc == 4)
 		return kill_commits(argv[2], number(argv[3]));
+	if (strcmp(mode, "look") == 0 && argc == 3)
+		return look(argv[2]);
 	if (strcmp(mode, "steps") == 0 && argc == 4)
 		return steps(argv[2], argv[3]);
-	fputs("usage: storehammer append URL PATH TAG N SIZE | check URL PATH | watch URL PATH N | commit URL FROM TO | committed URL | kill URL N | kill-commits URL N | steps URL CASE\n", stderr);
+	fputs("usage: storehammer append URL PATH TAG N SIZE | check URL PATH | watch URL PATH N | commit URL FROM TO | committed URL | kill URL N | kill-commits URL N | steps URL CASE | look URL\n", stderr);
 	return 64;
 }
