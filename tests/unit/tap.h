@@ -130,7 +130,7 @@ skip(const char *fmt, ...)
 }
 
 /* Ends the program: for a set-up step without which no test makes sense. */
-static inline void __attribute__((format(printf, 1, 2), noreturn))
+static inline void __attribute__((format(printf, 1, 2), __noreturn__))
 bail(const char *fmt, ...)
 {
 	va_list ap;
