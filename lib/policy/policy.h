@@ -77,11 +77,17 @@ struct chain_options {
 	struct store *store;		/* for memory policies; NULL: there is no memory */
 	bool as_ag2;			/* AG2's rules event for event; else the beyond-AG2 behaviour, and what comes out can be sent */
 	const char *const *env;		/* NAME=value for inject: and exec: commands, NULL-terminated; may be NULL */
+	const char *cwd;		/* ... and where they run; NULL: where we are */
 	enum jsonl_bad on_bad;		/* for events whose content turns out bad */
+	bool whole;			/* the input is all at hand (a log, a file): what comes late can move to its place. chain_feed_stream sets it */
+	bool answer_open;		/* what comes out is sent now: calls still open at the end get error results, too */
+	bool tell_repairs;		/* one warning for each kind of repair at the end */
+	const char *tmpdir;		/* for events that have to wait; NULL: /var/tmp or /tmp. Borrowed for the chain's life */
 	struct chain_sink sink;
 };
 
 struct chain;
+/* ERR_USAGE for a limit below 0 (which AG2 takes: as_ag2). The specs are borrowed for the chain's life. */
 int chain_new(struct chain **out, const struct policy_spec *specs, size_t n, const struct chain_options *o, struct err *e);
 void chain_free(struct chain *c);
 
@@ -95,7 +101,8 @@ int chain_event(struct chain *c, struct event *ev, struct err *e);
 int chain_end(struct chain *c, struct err *e);
 
 /*
- * Feeds a whole input: Prompt lines as prompts, everything else as events. chain_feed_stream feeds the current log of a
+ * Feeds a whole input: Prompt lines as prompts, everything else as events. A Prompt line behind an event is a bad line.
+ * `in` must live until chain_end, which may still find bad lines for it. chain_feed_stream feeds the current log of a
  * stream, from its end when the chain allows it (windows without transparent, step or alert before them), so that a
  * window over a log of any size costs what the window costs; bad lines of a store's log are warned about once.
  */

@@ -27,4 +27,27 @@ int64_t replay_span(struct event *const *events, size_t n, size_t *cut, bool *ke
 /* 0 stays 0; else raises the cut until prune takes nothing out, possibly to n. */
 int replay_snap(struct event *const *events, size_t n, size_t *cut, struct err *e);
 
+/*
+ * The same for who holds only the end of a history, and for whom the walk was done as the events went by. `need` is the
+ * number (index in the history) of the anchor or turn item without which the event cannot be replayed, -1 when there is
+ * none; a response needs its turn item only when it has tool calls.
+ */
+struct replay_walk {
+	int64_t anchor, item;
+};
+#define REPLAY_WALK_INIT { -1, -1 }
+int64_t replay_step(struct replay_walk *w, const struct event *ev, int64_t number);
+
+struct replay_event {
+	struct event *event;
+	int64_t number, need;
+};
+int64_t replay_prune_held(const struct replay_event *events, size_t n, size_t cut, bool *keep, struct err *e);
+
+/*
+ * Whether what an event is makes it survive every cut up to itself, whatever else goes: 1 it does, 0 not (it needs calls,
+ * an anchor or a turn item), -1 broken. span widens to the nearest such event.
+ */
+int replay_stands_alone(const struct replay_event *r, struct err *e);
+
 #endif

@@ -1,0 +1,244 @@
+#include "policy/mend.h"
+
+#include "base/alloc.h"
+#include "policy/idset.h"
+
+#include <stdlib.h>
+
+#define NO_TEXT "(no text)"
+#define NO_OUTPUT "(no output)"
+
+static bool
+is_blank(const char *text, size_t len)
+{
+	size_t i;
+
+	for (i = 0; i < len; i++)
+		if (text[i] != ' ' && (text[i] < '\t' || text[i] > '\r'))
+			return false;
+	return true;
+}
+
+static size_t
+array_length(struct json_object *array)
+{
+	return json_object_is_type(array, json_type_array) ? json_object_array_length(array) : 0;
+}
+
+/* Parts are texts, which have a content, and everything else. */
+static bool
+blank_parts(struct json_object *parts)
+{
+	size_t i, len, n = array_length(parts);
+	const char *text;
+
+	for (i = 0; i < n; i++) {
+		text = json_get_text(json_object_array_get_idx(parts, i), "content", &len);
+		if (text == NULL || !is_blank(text, len))
+			return false;
+	}
+	return true;
+}
+
+bool
+mend_blank_request(struct json_object *data)
+{
+	return blank_parts(json_get(data, "parts"));
+}
+
+bool
+mend_blank_response(struct json_object *data)
+{
+	size_t len;
+	const char *text = json_get_text(json_get(data, "message"), "content", &len);
+
+	return (text == NULL || is_blank(text, len)) && array_length(json_get(data, "files")) == 0 &&
+	    array_length(json_get(json_get(data, "tool_calls"), "calls")) == 0;
+}
+
+bool
+mend_blank_result(struct json_object *result)
+{
+	return blank_parts(json_get(json_get(json_get(result, "result"), "data"), "parts"));
+}
+
+/* The record of a line, our own to change. */
+static struct json_object *
+read_again(const struct event *ev, struct json_object **data)
+{
+	struct json_object *record = NULL;
+
+	if (json_parse(&record, ev->line, ev->len, NULL) < 0)
+		return NULL;
+	*data = json_get(record, "data");
+	if (json_object_is_type(*data, json_type_object))
+		return record;
+	json_object_put(record);
+	return NULL;
+}
+
+static struct event *
+write_event(const struct event *from, struct json_object *record)
+{
+	struct buf line = BUF_INIT;
+	struct event *ev;
+	size_t len;
+	char *text;
+
+	json_write(&line, record, JSON_PYTHON);
+	json_object_put(record);
+	text = buf_detach(&line, &len);
+	ev = event_own(text, len);
+	if (from != NULL) {
+		ev->number = from->number;
+		ev->offset = from->offset;
+	}
+	return ev;
+}
+
+/* The parts of a new request with this text. */
+static struct json_object *
+text_parts(const char *text)
+{
+	struct text part = { text, strlen(text) };
+	struct buf line = BUF_INIT;
+	struct json_object *record = NULL, *parts;
+
+	build_request(&line, &part, 1);
+	json_parse(&record, line.data, line.len, NULL);
+	buf_release(&line);
+	parts = json_object_get(json_get(json_get(record, "data"), "parts"));
+	json_object_put(record);
+	return parts;
+}
+
+struct event *
+mend_request(const struct event *ev)
+{
+	struct json_object *data, *record = read_again(ev, &data);
+
+	if (record == NULL)
+		return NULL;
+	json_object_object_add(data, "parts", text_parts(NO_TEXT));
+	return write_event(ev, record);
+}
+
+struct event *
+mend_response(const struct event *ev)
+{
+	struct json_object *data, *record = read_again(ev, &data), *container, *calls, *good, *one;
+	struct idset ids = IDSET_INIT;
+	size_t i, n, len;
+	const char *id;
+	bool fresh;
+
+	if (record == NULL)
+		return NULL;
+	container = json_get(data, "tool_calls");
+	calls = json_get(container, "calls");
+	n = array_length(calls);
+	good = json_object_new_array();
+	for (i = 0; i < n; i++) {
+		one = json_object_array_get_idx(calls, i);
+		id = json_get_text(one, "id", &len);
+		if (id == NULL || len == 0)
+			continue;
+		idset_add(&ids, id, len, &fresh);
+		if (fresh)
+			json_object_array_add(good, json_object_get(one));
+	}
+	idset_release(&ids);
+	json_object_object_add(container, "calls", good);
+	return write_event(ev, record);
+}
+
+/* Gives a result that has nothing to send the error's message, or a placeholder. */
+static void
+fill_result(struct json_object *result)
+{
+	struct json_object *inner, *record;
+	struct call none = { 0 };
+	struct text text;
+
+	if (!mend_blank_result(result))
+		return;
+	text.data = json_get_text(json_get(result, "error"), "message", &text.len);
+	if (text.data == NULL || is_blank(text.data, text.len))
+		text = (struct text){ NO_OUTPUT, strlen(NO_OUTPUT) };
+	record = build_result(&none, text);
+	inner = json_get(json_get(result, "result"), "data");
+	if (json_object_is_type(inner, json_type_object))
+		json_object_object_add(inner, "parts",
+		    json_object_get(json_get(json_get(json_get(json_get(record, "data"), "result"), "data"), "parts")));
+	else
+		json_object_object_add(result, "result", json_object_get(json_get(json_get(record, "data"), "result")));
+	json_object_put(record);
+}
+
+struct event *
+mend_results(const struct event *ev, const bool *pick, size_t n)
+{
+	struct json_object *data, *record = read_again(ev, &data), *all, *picked, *one;
+	size_t i;
+
+	if (record == NULL)
+		return NULL;
+	all = json_get(data, "results");
+	picked = json_object_new_array();
+	for (i = 0; i < n && i < array_length(all); i++) {
+		if (!pick[i])
+			continue;
+		one = json_object_array_get_idx(all, i);
+		fill_result(one);
+		json_object_array_add(picked, json_object_get(one));
+	}
+	json_object_object_add(data, "results", picked);
+	return write_event(ev, record);
+}
+
+struct json_object *
+mend_result_record(const struct event *ev)
+{
+	struct json_object *data, *record = read_again(ev, &data);
+
+	if (record != NULL)
+		fill_result(data);
+	return record;
+}
+
+/* A copy that can be changed. */
+static struct json_object *
+copy_of(struct json_object *value)
+{
+	struct json_object *copy = NULL;
+	struct buf text = BUF_INIT;
+
+	json_write(&text, value, JSON_COMPACT);
+	json_parse(&copy, text.data, text.len, NULL);
+	buf_release(&text);
+	return copy;
+}
+
+struct event *
+mend_note(struct json_object *late)
+{
+	struct json_object *record = NULL, *parts, *more, *result = copy_of(late);
+	const char *name = json_get_text(result, "name", NULL), *id = json_get_text(result, "parent_id", NULL);
+	struct buf label = BUF_INIT, line = BUF_INIT;
+	struct text text;
+	size_t i;
+
+	fill_result(result);
+	buf_addf(&label, "[late result of %s, call %s]", name != NULL ? name : "a tool", id != NULL ? id : "");
+	text = (struct text){ label.data, label.len };
+	build_request(&line, &text, 1);
+	json_parse(&record, line.data, line.len, NULL);
+	parts = json_get(json_get(record, "data"), "parts");
+	more = json_get(json_get(json_get(result, "result"), "data"), "parts");
+	for (i = 0; i < array_length(more); i++)
+		json_object_array_add(parts, json_object_get(json_object_array_get_idx(more, i)));
+	buf_release(&label);
+	buf_release(&line);
+	json_object_put(result);
+	return write_event(NULL, record);
+}

@@ -1,0 +1,286 @@
+#include "policy/replay.h"
+
+#include "base/alloc.h"
+#include "policy/idset.h"
+
+#include <stdlib.h>
+
+#define ANSWERS (EV_RESULTS | EV_RESULT | EV_CALLS | EV_CALL)	/* families that need calls to be there */
+
+static bool
+provides(const struct event *ev)
+{
+	return (ev->type->flags & (EV_RESPONSE | EV_BUILTIN_CALL)) != 0;
+}
+
+static bool
+needs_calls(const struct event *ev)
+{
+	return !provides(ev) && (ev->type->flags & ANSWERS) != 0;
+}
+
+static bool
+is_container(const struct event *ev)
+{
+	return (ev->type->flags & (EV_RESULTS | EV_CALLS)) != 0;
+}
+
+int64_t
+replay_step(struct replay_walk *w, const struct event *ev, int64_t number)
+{
+	unsigned flags = ev->type->flags;
+	int64_t need = -1;
+
+	if (flags & EV_ANCHOR)
+		w->anchor = number;
+	if (flags & EV_TURN_ITEM)
+		w->item = number;
+	if (flags & EV_BUILTIN_CALL)
+		need = w->anchor;
+	if (flags & EV_RESPONSE)
+		need = w->item;
+	if (flags & (EV_REQUEST | EV_RESPONSE))
+		*w = (struct replay_walk)REPLAY_WALK_INIT;
+	return need;
+}
+
+static void
+count_id(void *arg, const char *id, size_t len)
+{
+	++*(size_t *)arg;
+}
+
+static void
+add_id(void *arg, const char *id, size_t len)
+{
+	idset_add(arg, id, len, NULL);
+}
+
+struct lookup {
+	const struct idset *set;
+	size_t n, found;
+};
+
+static void
+look_up(void *arg, const char *id, size_t len)
+{
+	struct lookup *l = arg;
+
+	l->n++;
+	l->found += idset_find(l->set, id, len) != SIZE_MAX;
+}
+
+/* Whether a response or builtin call survives a cut at event number `first`. 1, 0 or -1. */
+static int
+provider_survives(const struct replay_event *r, int64_t first, struct err *e)
+{
+	size_t calls = 0;
+
+	if (r->need < 0 || r->need >= first)
+		return 1;
+	if (r->event->type->flags & EV_BUILTIN_CALL)
+		return 0;
+	if (event_ids(r->event, count_id, &calls, e) < 0)
+		return -1;
+	return calls == 0;
+}
+
+/* Whether all that an event of the needy families refers to is in set. A container without ids refers to nothing. */
+static int
+is_answerable(struct event *ev, const struct idset *set, struct err *e)
+{
+	struct lookup l = { .set = set };
+
+	if (event_ids(ev, look_up, &l, e) < 0)
+		return -1;
+	return l.found == l.n && (l.n > 0 || is_container(ev));
+}
+
+int
+replay_stands_alone(const struct replay_event *r, struct err *e)
+{
+	size_t ids = 0;
+
+	if (provides(r->event))
+		return provider_survives(r, r->number, e);
+	if (!needs_calls(r->event))
+		return 1;
+	if (!is_container(r->event))
+		return 0;
+	if (event_ids(r->event, count_id, &ids, e) < 0)
+		return -1;
+	return ids == 0;
+}
+
+int64_t
+replay_prune_held(const struct replay_event *events, size_t n, size_t cut, bool *keep, struct err *e)
+{
+	struct idset set = IDSET_INIT;
+	int64_t kept = 0, rc = -1;
+	int64_t first = cut < n ? events[cut].number : 0;
+	size_t i;
+	int yes;
+
+	memset(keep, 0, n * sizeof(keep[0]));
+	for (i = cut; i < n; i++) {
+		if (!provides(events[i].event))
+			continue;
+		yes = provider_survives(&events[i], first, e);
+		if (yes < 0 || (yes && event_ids(events[i].event, add_id, &set, e) < 0))
+			goto out;
+		keep[i] = yes;
+	}
+	for (i = cut; i < n; i++) {
+		yes = provides(events[i].event) ? keep[i] : !needs_calls(events[i].event) || is_answerable(events[i].event, &set, e);
+		if (yes < 0)
+			goto out;
+		keep[i] = yes;
+		kept += yes;
+	}
+	rc = kept;
+out:
+	idset_release(&set);
+	return rc;
+}
+
+static struct replay_event *
+walk_all(struct event *const *events, size_t n)
+{
+	struct replay_event *all = xcalloc(n + 1, sizeof(all[0]));
+	struct replay_walk walk = REPLAY_WALK_INIT;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		all[i] = (struct replay_event){ events[i], (int64_t)i, replay_step(&walk, events[i], (int64_t)i) };
+	return all;
+}
+
+int64_t
+replay_prune(struct event *const *events, size_t n, size_t cut, bool *keep, struct err *e)
+{
+	struct replay_event *all = walk_all(events, n);
+	int64_t kept = replay_prune_held(all, n, cut, keep, e);
+
+	free(all);
+	return kept;
+}
+
+/*
+ * Where nothing is left of events[cut..), no calls are left for an earlier event to refer to: lowering the cut changes
+ * nothing until it passes an event that stands alone. So there are two prunes, not one for each step.
+ */
+int64_t
+replay_span(struct event *const *events, size_t n, size_t *cut, bool *keep, struct err *e)
+{
+	struct replay_event *all = walk_all(events, n);
+	int64_t kept = replay_prune_held(all, n, *cut, keep, e);
+	int alone = 0;
+
+	if (kept != 0)
+		goto out;
+	while (*cut > 0 && alone == 0) {
+		--*cut;
+		alone = *cut < n ? replay_stands_alone(&all[*cut], e) : 0;
+	}
+	kept = alone <= 0 ? alone : replay_prune_held(all, n, *cut, keep, e);
+out:
+	free(all);
+	return kept;
+}
+
+/* The last event that provides each id, by the id's number. */
+struct providers {
+	struct idset ids;
+	int64_t *last;
+	size_t cap;
+	int64_t at;		/* the event whose ids are being looked at */
+	int64_t lowest;		/* the first of the providers of its ids, -1 when one has none */
+	size_t n;
+};
+
+static void
+note_provider(void *arg, const char *id, size_t len)
+{
+	struct providers *p = arg;
+	size_t i = idset_add(&p->ids, id, len, NULL);
+
+	p->last = xgrow(p->last, i, &p->cap, sizeof(p->last[0]));
+	p->last[i] = p->at;
+}
+
+static void
+find_provider(void *arg, const char *id, size_t len)
+{
+	struct providers *p = arg;
+	size_t i = idset_find(&p->ids, id, len);
+	int64_t at = i == SIZE_MAX ? -1 : p->last[i];
+
+	p->n++;
+	if (at < p->lowest)
+		p->lowest = at;
+}
+
+/* The last cut at which the event stays (never before: cuts behind it up to itself take it out). */
+static int
+last_good_cut(struct providers *p, const struct replay_event *r, int64_t *good, struct err *e)
+{
+	*good = r->number;
+	if (provides(r->event)) {
+		int alone = provider_survives(r, r->number, e);
+
+		if (alone == 0)
+			*good = r->need;
+		return alone < 0 ? -1 : 0;
+	}
+	if (!needs_calls(r->event))
+		return 0;
+	p->lowest = r->number;
+	p->n = 0;
+	if (event_ids(r->event, find_provider, p, e) < 0)
+		return -1;
+	*good = p->n == 0 && !is_container(r->event) ? -1 : p->lowest;
+	return 0;
+}
+
+/*
+ * An event that needs something at index g or before makes every cut in (g, itself] lossy. bad[] counts how many such
+ * ranges begin and end at each cut; the first cut that none covers is the answer.
+ */
+int
+replay_snap(struct event *const *events, size_t n, size_t *cut, struct err *e)
+{
+	struct replay_event *all;
+	struct providers p = { .ids = IDSET_INIT };
+	int64_t *bad, good, open = 0;
+	size_t i;
+	int rc = -1;
+
+	if (*cut == 0 || *cut >= n)
+		return 0;
+	all = walk_all(events, n);
+	bad = xcalloc(n + 2, sizeof(bad[0]));
+	for (i = 0; i < n; i++) {
+		p.at = (int64_t)i;
+		if (provides(events[i]) && event_ids(events[i], note_provider, &p, e) < 0)
+			goto out;
+	}
+	for (i = *cut; i < n; i++) {
+		if (last_good_cut(&p, &all[i], &good, e) < 0)
+			goto out;
+		bad[good + 1]++;
+		bad[i + 1]--;
+	}
+	for (i = 0; i < n; i++) {
+		open += bad[i];
+		if (i >= *cut && open == 0)
+			break;
+	}
+	*cut = i;
+	rc = 0;
+out:
+	idset_release(&p.ids);
+	free(p.last);
+	free(all);
+	free(bad);
+	return rc;
+}

@@ -1,0 +1,578 @@
+/*
+ * The two windows: the last N events, and the newest events that fit into N tokens. Both keep the longest end of the
+ * history whose weight is within the limit (an event weighs 1, or its tokens), widen it when pruning leaves nothing of
+ * it, and hold no more than that: the window, and what lies between it and the nearest event before it that would
+ * survive any cut.
+ *
+ * Beyond AG2 the task stays: the last request before the window, when the window has none, and a summary at the head of
+ * the stream; HaltEvents weigh nothing, and one before the window is passed on while no response has followed it.
+ */
+#include "policy/stage.h"
+
+#include "base/alloc.h"
+#include "event/render.h"
+#include "policy/replay.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct held {
+	struct replay_event r;		/* owned */
+	int64_t weight;
+};
+
+struct large {			/* the largest of what has to be sent, for the message when it does not fit */
+	int64_t tokens;
+	char what[128];
+};
+
+struct window {
+	struct stage stage;
+	const struct policy *policy;
+	bool budget, transparent, as_ag2;
+	int64_t limit;
+	int chars;
+	/* What is held: items[head..head+tail) lies before the window, items[head+tail..head+n) is the window. */
+	struct held *items;
+	size_t head, tail, n, cap;
+	int64_t weight;			/* of the window */
+	int64_t seen;			/* events so far */
+	int64_t total;			/* ... that count */
+	bool cut;			/* something fell out of the window */
+	struct replay_walk walk;
+	int64_t last_response;		/* numbers; -1: none yet */
+	/* What fell out of the tail and still stays; owned, event NULL when there is none. */
+	struct held summary, request;
+	struct held *halts;
+	size_t halts_n, halts_cap;
+	/* What must be sent (a budget beyond AG2): the prompts, the last request, and everything from must on. */
+	int64_t prompt_tokens, last_request, last_request_weight, must;
+	struct large largest_prompt, largest_summary, largest_request, largest_turn;
+};
+
+static struct window *
+window_of(struct stage *s)
+{
+	return (struct window *)s;
+}
+
+bool
+window_counts(const struct event *ev, bool as_ag2)
+{
+	if (as_ag2)
+		return true;
+	return (ev->type->flags & EV_CONVERSATIONAL) != 0 && (ev->type->flags & (EV_TRANSIENT | EV_HALT)) == 0;
+}
+
+static bool
+counts(const struct window *w, const struct event *ev)
+{
+	return window_counts(ev, w->as_ag2);
+}
+
+static struct held *
+at(const struct window *w, size_t i)
+{
+	return &w->items[w->head + i];
+}
+
+static void
+push(struct window *w, struct held h)
+{
+	if (w->head > 64 && w->head > w->n) {
+		memmove(w->items, w->items + w->head, w->n * sizeof(w->items[0]));
+		w->head = 0;
+	}
+	w->items = xgrow(w->items, w->head + w->n, &w->cap, sizeof(w->items[0]));
+	w->items[w->head + w->n++] = h;
+}
+
+static bool
+is_head_summary(const struct window *w, const struct held *h)
+{
+	return !w->as_ag2 && h->r.number == 0 && (h->r.event->type->flags & EV_SUMMARY) != 0;
+}
+
+/* A HaltEvent is obeyed until a response follows it; then it is spent. */
+static bool
+is_unspent_halt(const struct window *w, const struct held *h)
+{
+	return !w->as_ag2 && (h->r.event->type->flags & EV_HALT) != 0 && h->r.number > w->last_response;
+}
+
+/* Lets go of the first item for good, but for what stays of it. */
+static void
+drop_first(struct window *w)
+{
+	struct held h = *at(w, 0);
+
+	w->head++;
+	w->n--;
+	w->tail--;
+	if (is_head_summary(w, &h)) {
+		w->summary = h;
+	} else if (is_unspent_halt(w, &h)) {
+		w->halts = xgrow(w->halts, w->halts_n, &w->halts_cap, sizeof(w->halts[0]));
+		w->halts[w->halts_n++] = h;
+	} else if (!w->as_ag2 && (h.r.event->type->flags & EV_REQUEST) != 0) {
+		event_free(w->request.r.event);
+		w->request = h;
+	} else {
+		event_free(h.r.event);
+	}
+}
+
+/*
+ * Whether it is certain, without reading it, that an event survives every cut up to itself. Not certain are what needs
+ * calls, and what needs something before it.
+ */
+static bool
+surely_stands_alone(const struct window *w, const struct held *h)
+{
+	unsigned flags = h->r.event->type->flags;
+
+	if (!counts(w, h->r.event))
+		return false;
+	if (flags & (EV_RESPONSE | EV_BUILTIN_CALL))
+		return h->r.need < 0;
+	return (flags & (EV_CALLS | EV_CALL | EV_RESULTS | EV_RESULT)) == 0;
+}
+
+/* The first event of the window falls out of it, to the end of the tail; nothing before the tail's first is needed. */
+static void
+shrink(struct window *w)
+{
+	struct held *h = at(w, w->tail);
+
+	w->cut = true;
+	w->weight -= h->weight;
+	w->tail++;
+	if (surely_stands_alone(w, h))
+		while (w->tail > 1)
+			drop_first(w);
+}
+
+static void
+forget_spent_halts(struct window *w)
+{
+	size_t i;
+
+	for (i = 0; i < w->halts_n; i++)
+		event_free(w->halts[i].r.event);
+	w->halts_n = 0;
+}
+
+static bool
+too_much(const struct window *w)
+{
+	if (w->n == w->tail)
+		return false;
+	return w->weight > w->limit && (!w->budget || w->n - w->tail > 1);	/* a budget always keeps the newest */
+}
+
+static void
+shrink_to_limit(struct window *w)
+{
+	while (too_much(w))
+		shrink(w);
+	/* What does not count rides along inside the window, not before it. */
+	while (w->cut && !w->as_ag2 && w->n > w->tail && !counts(w, at(w, w->tail)->r.event))
+		shrink(w);
+}
+
+static void
+note_large(struct large *l, int64_t tokens, const struct event *ev)
+{
+	if (l->what[0] != '\0' && l->tokens >= tokens)
+		return;
+	l->tokens = tokens;
+	if (ev->number > 0)
+		snprintf(l->what, sizeof(l->what), "the %s in line %" PRIu64, ev->type->last, ev->number);
+	else
+		snprintf(l->what, sizeof(l->what), "the %s at byte %" PRIu64, ev->type->last, ev->offset);
+}
+
+/* Keeps track of what must be sent as events come: a request or response begins it anew. */
+static void
+note_must(struct window *w, const struct held *h)
+{
+	unsigned flags = h->r.event->type->flags;
+
+	if (is_head_summary(w, h))
+		note_large(&w->largest_summary, h->weight, h->r.event);
+	if (flags & EV_REQUEST) {
+		w->last_request = h->r.number;
+		w->last_request_weight = h->weight;
+		w->largest_request = (struct large){ 0 };
+		note_large(&w->largest_request, h->weight, h->r.event);
+	}
+	if (flags & (EV_REQUEST | EV_RESPONSE)) {
+		w->must = h->r.need >= 0 ? h->r.need : h->r.number;
+		w->largest_turn = (struct large){ 0 };
+	}
+	note_large(&w->largest_turn, h->weight, h->r.event);
+}
+
+static int
+weigh(struct window *w, struct event *ev, int64_t *weight, struct err *e)
+{
+	*weight = counts(w, ev);
+	if (!w->budget || *weight == 0)
+		return 0;
+	*weight = event_tokens(ev, w->chars, e);
+	return *weight < 0 ? -1 : 0;
+}
+
+static int
+window_event(struct stage *s, struct event *ev, struct err *e)
+{
+	struct window *w = window_of(s);
+	struct err why = ERR_INIT;
+	struct held h = { .weight = 0 };
+
+	if (weigh(w, ev, &h.weight, &why) < 0)
+		return chain_bad(s->chain, ev, &why, e);
+	h.r.number = w->seen++;
+	h.r.need = replay_step(&w->walk, ev, h.r.number);
+	h.r.event = event_dup(ev);
+	if (ev->type->flags & EV_RESPONSE) {
+		w->last_response = h.r.number;
+		forget_spent_halts(w);
+	}
+	w->total += counts(w, ev);
+	w->weight += h.weight;
+	push(w, h);
+	note_must(w, &h);
+	shrink_to_limit(w);
+	return 0;
+}
+
+static int
+window_prompt(struct stage *s, const struct prompt *p, struct err *e)
+{
+	struct window *w = window_of(s);
+	int64_t tokens;
+
+	if (w->budget && !w->as_ag2) {
+		tokens = text_tokens(p->content.data, p->content.len, w->chars);
+		w->prompt_tokens += tokens;
+		if (w->largest_prompt.what[0] == '\0' || tokens > w->largest_prompt.tokens) {
+			w->largest_prompt.tokens = tokens;
+			snprintf(w->largest_prompt.what, sizeof(w->largest_prompt.what), p->source != NULL ? "the prompt of %.60s" :
+			    "the system prompt", p->source);
+		}
+	}
+	return stage_prompt(s->next, p, e);
+}
+
+static int
+window_prompts_done(struct stage *s, struct err *e)
+{
+	return window_of(s)->transparent ? 0 : stage_prompts_done(s->next, e);
+}
+
+/* ---- the end ---- */
+
+static void
+no_id(void *arg, const char *id, size_t len)
+{
+}
+
+/* Takes out what cannot be read, so that the rest can be pruned. */
+static int
+drop_broken(struct window *w, struct err *e)
+{
+	size_t i, kept = 0, tail = w->tail;
+	struct err why;
+
+	for (i = 0; i < w->n; i++) {
+		why = (struct err)ERR_INIT;
+		if (event_ids(at(w, i)->r.event, no_id, NULL, &why) < 0) {
+			if (chain_bad(w->stage.chain, at(w, i)->r.event, &why, e) < 0)
+				return -1;
+			event_free(at(w, i)->r.event);
+			at(w, i)->r.event = NULL;
+			w->weight -= i >= tail ? at(w, i)->weight : 0;
+			w->tail -= i < tail;
+			continue;
+		}
+		*at(w, kept++) = *at(w, i);
+	}
+	w->n = kept;
+	return 0;
+}
+
+/* What lies before item i and stays: the summary at the head, and the last request when items[i..) has none. */
+static int64_t
+weight_before(const struct window *w, size_t i)
+{
+	int64_t weight = w->summary.weight;
+
+	if (i > 0 && is_head_summary(w, at(w, 0)))
+		weight += at(w, 0)->weight;
+	if (w->last_request >= 0 && (i >= w->n || w->last_request < at(w, i)->r.number))
+		weight += w->last_request_weight;
+	return weight;
+}
+
+static int
+does_not_fit(const struct window *w, struct err *e)
+{
+	const struct large *l = &w->largest_turn;
+	char unit[32] = "auto";
+
+	if (w->largest_request.tokens > l->tokens)
+		l = &w->largest_request;
+	if (w->largest_summary.tokens > l->tokens)
+		l = &w->largest_summary;
+	if (w->largest_prompt.tokens > l->tokens)
+		l = &w->largest_prompt;
+	if (w->chars > 0)
+		snprintf(unit, sizeof(unit), "%d", w->chars);
+	return err_set(e, ERR_DATA, "%s: the prompts, the last request and its open tool turn do not fit into max_tokens=%"
+	    PRId64 "; the largest is %s, %" PRId64 " tokens (chars_per_token=%s)", w->policy->name, w->limit, l->what, l->tokens, unit);
+}
+
+/*
+ * A budget beyond AG2: the prompts and what stays before the window weigh too. Raises the cut until all fits, but never
+ * beyond what must be sent.
+ */
+static int
+fit(struct window *w, size_t *cut, struct err *e)
+{
+	size_t last = w->n > 0 ? w->n - 1 : 0, i;
+	int64_t weight = w->weight;
+
+	if (w->must >= 0)
+		for (last = 0; last < w->n && at(w, last)->r.number < w->must; last++)
+			;
+	for (i = w->tail; i < w->n && i <= last; i++) {
+		if ((i == 0 || counts(w, at(w, i)->r.event)) && w->prompt_tokens + weight_before(w, i) + weight <= w->limit)
+			break;
+		weight -= at(w, i)->weight;
+	}
+	if (i > last && w->must >= 0)
+		return does_not_fit(w, e);
+	*cut = i > last ? last : i;
+	return 0;
+}
+
+/* Whether anything that counts is kept of items[cut..). */
+static bool
+any_left(const struct window *w, size_t cut, const bool *keep)
+{
+	size_t i;
+
+	for (i = cut; i < w->n; i++)
+		if (keep[i] && counts(w, at(w, i)->r.event))
+			return true;
+	return false;
+}
+
+/* prune, and span where nothing is left (see replay_span: two prunes are enough). */
+static int
+prune(struct window *w, size_t *cut, bool *keep, struct err *e)
+{
+	struct replay_event *all = xcalloc(w->n + 1, sizeof(all[0]));
+	size_t i;
+	int alone = 0, rc = -1;
+
+	for (i = 0; i < w->n; i++)
+		all[i] = at(w, i)->r;
+	if (replay_prune_held(all, w->n, *cut, keep, e) < 0)
+		goto out;
+	rc = 0;
+	if (any_left(w, *cut, keep))
+		goto out;
+	for (i = *cut; i > 0 && alone == 0; i--)
+		alone = counts(w, all[i - 1].event) ? replay_stands_alone(&all[i - 1], e) : 0;
+	if (alone <= 0) {
+		rc = alone;
+		goto out;
+	}
+	*cut = i;
+	rc = replay_prune_held(all, w->n, *cut, keep, e) < 0 ? -1 : 0;
+out:
+	free(all);
+	return rc;
+}
+
+/* Sets keep[i] for what stays of items[0..cut); the rest of what stays has left the tail. */
+static void
+keep_before(struct window *w, size_t cut, bool *keep)
+{
+	bool has_request = false;
+	size_t i;
+
+	if (w->as_ag2)
+		return;
+	for (i = cut; i < w->n; i++)
+		has_request |= keep[i] && (at(w, i)->r.event->type->flags & EV_REQUEST) != 0;
+	for (i = 0; i < cut; i++)
+		keep[i] = is_head_summary(w, at(w, i)) || is_unspent_halt(w, at(w, i)) ||
+		    (!has_request && at(w, i)->r.number == w->last_request);
+	if (has_request || w->request.r.number != w->last_request) {
+		event_free(w->request.r.event);
+		w->request.r.event = NULL;
+	}
+}
+
+static int
+give(struct window *w, struct held *h, struct err *e)
+{
+	int rc = h->r.event != NULL ? stage_event(w->stage.next, h->r.event, e) : 0;
+
+	event_free(h->r.event);
+	h->r.event = NULL;
+	return rc;
+}
+
+/* What has left the tail, in its order: the summary was first. */
+static int
+give_before(struct window *w, struct err *e)
+{
+	size_t i;
+
+	if (give(w, &w->summary, e) < 0)
+		return -1;
+	for (i = 0; i < w->halts_n; i++) {
+		if (w->request.r.event != NULL && w->request.r.number < w->halts[i].r.number && give(w, &w->request, e) < 0)
+			return -1;
+		if (give(w, &w->halts[i], e) < 0)
+			return -1;
+	}
+	return give(w, &w->request, e);
+}
+
+static int64_t
+count_kept(const struct window *w, const bool *keep)
+{
+	int64_t kept = 0;
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		kept += keep[i] && counts(w, at(w, i)->r.event);
+	if (w->as_ag2)
+		return kept;
+	return kept + (w->summary.r.event != NULL) + (w->request.r.event != NULL);
+}
+
+static int
+give_note(struct window *w, int64_t kept, struct err *e)
+{
+	char note[160];
+
+	if (!w->transparent)
+		return 0;
+	if (w->cut) {
+		snprintf(note, sizeof(note), w->budget ? "[token_budget] Showing %" PRId64 " of %" PRId64 " events (token budget)." :
+		    "[sliding_window] Showing last %" PRId64 " of %" PRId64 " events.", kept, w->total);
+		if (stage_inject(w->stage.next, (struct text){ note, strlen(note) }, w->policy->id, e) < 0)
+			return -1;
+	}
+	return stage_prompts_done(w->stage.next, e);
+}
+
+/* Decides what stays: keep[i] for each item held. */
+static int
+decide(struct window *w, bool *keep, struct err *e)
+{
+	size_t cut = w->tail, i;
+
+	if (w->budget && !w->as_ag2 && fit(w, &cut, e) < 0)
+		return -1;
+	w->cut |= cut > 0 || w->weight > w->limit;
+	if (w->cut) {
+		if (prune(w, &cut, keep, e) < 0)
+			return -1;
+		keep_before(w, cut, keep);
+		return 0;
+	}
+	for (i = 0; i < w->n; i++)
+		keep[i] = true;
+	return 0;
+}
+
+static int
+window_end(struct stage *s, struct err *e)
+{
+	struct window *w = window_of(s);
+	bool *keep;
+	size_t i;
+	int rc = -1;
+
+	keep = xcalloc(w->n + 1, sizeof(keep[0]));
+	if (drop_broken(w, e) < 0 || decide(w, keep, e) < 0 || give_note(w, count_kept(w, keep), e) < 0 || give_before(w, e) < 0)
+		goto out;
+	for (i = 0; i < w->n; i++)
+		if (keep[i] && give(w, at(w, i), e) < 0)
+			goto out;
+	rc = stage_end(s->next, e);
+out:
+	free(keep);
+	return rc;
+}
+
+static void
+window_free(struct stage *s)
+{
+	struct window *w = window_of(s);
+	size_t i;
+
+	for (i = 0; i < w->n; i++)
+		event_free(at(w, i)->r.event);
+	forget_spent_halts(w);
+	event_free(w->summary.r.event);
+	event_free(w->request.r.event);
+	free(w->items);
+	free(w->halts);
+	free(w);
+}
+
+static const struct stage_ops window_ops = {
+	.prompt = window_prompt,
+	.prompts_done = window_prompts_done,
+	.event = window_event,
+	.end = window_end,
+	.free = window_free,
+};
+
+struct stage *
+window_new(struct chain *c, const struct policy_spec *spec, bool budget, struct err *e)
+{
+	const char *key = budget ? "max_tokens" : "max_events";
+	bool as_ag2 = chain_opts(c)->as_ag2;
+	int64_t limit = policy_int(spec, key);
+	struct window *w;
+
+	if (limit < 0 && !as_ag2) {
+		err_set(e, ERR_USAGE, "%s: %s must not be negative", spec->policy->name, key);
+		return NULL;
+	}
+	w = xcalloc(1, sizeof(*w));
+	w->stage.ops = &window_ops;
+	w->policy = spec->policy;
+	w->budget = budget;
+	w->as_ag2 = as_ag2;
+	w->transparent = policy_bool(spec, "transparent");
+	w->limit = limit < 0 && !budget ? 0 : limit;
+	w->chars = budget ? (int)policy_int(spec, "chars_per_token") : 0;
+	w->walk = (struct replay_walk)REPLAY_WALK_INIT;
+	w->last_response = w->last_request = w->must = -1;
+	return &w->stage;
+}
+
+bool
+window_begun(const struct stage *s)
+{
+	return ((const struct window *)s)->seen > 0;
+}
+
+struct window_need
+window_needs(const struct stage *s)
+{
+	const struct window *w = (const struct window *)s;
+
+	return (struct window_need){ .budget = w->budget, .as_ag2 = w->as_ag2, .max = w->limit, .chars_per_token = w->chars };
+}
