@@ -1,0 +1,215 @@
+#include "llm/provider.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+
+#include <stdlib.h>
+
+int
+sink_text(const struct llm_sink *s, const char *text, size_t len, struct err *e)
+{
+	if (s->fn == NULL || len == 0)
+		return 0;
+	return s->fn(s->arg, text, len, e) != 0 ? -1 : 0;
+}
+
+void
+answer_release(struct answer *a)
+{
+	size_t i;
+
+	buf_release(&a->text);
+	buf_release(&a->refusal);
+	for (i = 0; i < a->calls_n; i++) {
+		free(a->calls[i].id);
+		free(a->calls[i].name);
+		buf_release(&a->calls[i].arguments);
+	}
+	free(a->calls);
+	free(a->model);
+	free(a->finish_reason);
+	*a = (struct answer)ANSWER_INIT;
+}
+
+int
+answer_text(struct answer *a, const struct llm_sink *sink, const char *text, size_t len, struct err *e)
+{
+	buf_add(&a->text, text, len);
+	if (a->text.over)
+		return err_set(e, ERR_UNAVAIL, "the answer is larger than %u bytes", ANSWER_MAX);
+	return sink_text(sink, text, len, e);
+}
+
+/* The latest call with this index: servers that give 0 to all mean the one they began last. */
+static struct answer_call *
+by_index(struct answer *a, long index)
+{
+	size_t i = a->calls_n;
+
+	while (i-- > 0)
+		if (a->calls[i].has_index && a->calls[i].index == index)
+			return &a->calls[i];
+	return NULL;
+}
+
+static struct answer_call *
+by_id(struct answer *a, const char *id)
+{
+	size_t i = a->calls_n;
+
+	while (i-- > 0)
+		if (a->calls[i].id != NULL && strcmp(a->calls[i].id, id) == 0)
+			return &a->calls[i];
+	return NULL;
+}
+
+static struct answer_call *
+new_call(struct answer *a, long index, struct err *e)
+{
+	struct answer_call *c;
+
+	if (a->calls_n == 1000) {
+		err_set(e, ERR_UNAVAIL, "the answer makes more than 1000 calls");
+		return NULL;
+	}
+	a->calls = xgrow(a->calls, a->calls_n, &a->calls_cap, sizeof(*a->calls));
+	c = &a->calls[a->calls_n++];
+	*c = (struct answer_call){ .has_index = index >= 0, .index = index, .arguments = BUF_INIT_MAX(ANSWER_MAX) };
+	return c;
+}
+
+static struct answer_call *
+find_call(struct answer *a, long index, const char *id, const char *name)
+{
+	struct answer_call *c = NULL;
+
+	if (index >= 0) {
+		c = by_index(a, index);
+		if (c != NULL && id != NULL && c->id != NULL && strcmp(c->id, id) != 0)
+			c = by_id(a, id);
+		return c;
+	}
+	if (id != NULL)
+		return by_id(a, id);
+	return name == NULL && a->calls_n > 0 ? &a->calls[a->calls_n - 1] : NULL;
+}
+
+struct answer_call *
+answer_call(struct answer *a, long index, const char *id, const char *name, struct err *e)
+{
+	struct answer_call *c;
+
+	if (id != NULL && *id == '\0')
+		id = NULL;
+	if (name != NULL && *name == '\0')
+		name = NULL;
+	c = find_call(a, index, id, name);
+	if (c == NULL)
+		c = new_call(a, index, e);
+	if (c == NULL)
+		return NULL;
+	if (id != NULL && c->id == NULL)
+		c->id = xstrdup(id);
+	if (name != NULL && c->name == NULL)
+		c->name = xstrdup(name);
+	return c;
+}
+
+/* ---- the end ---- */
+
+static int
+make_id(char **id, struct err *e)
+{
+	struct buf b = BUF_INIT;
+
+	buf_adds(&b, "call_");
+	if (uuid_add(&b, e) < 0) {
+		buf_release(&b);
+		return -1;
+	}
+	free(*id);
+	*id = buf_detach(&b, NULL);
+	return 0;
+}
+
+static bool
+id_taken(const struct answer *a, size_t before, const char *id)
+{
+	size_t i;
+
+	for (i = 0; i < before; i++)
+		if (strcmp(a->calls[i].id, id) == 0)
+			return true;
+	return false;
+}
+
+static int
+finish_call(struct answer *a, size_t i, struct err *e)
+{
+	struct answer_call *c = &a->calls[i];
+	const char *why;
+	size_t at;
+
+	if (c->name == NULL)
+		return err_set(e, ERR_UNAVAIL, "the answer calls a tool without naming it");
+	if (c->arguments.over)
+		return err_set(e, ERR_UNAVAIL, "the arguments of the call of '%.100s' are larger than %u bytes", c->name, ANSWER_MAX);
+	if (strspn(c->arguments.data, " \t\r\n") == c->arguments.len) {
+		buf_reset(&c->arguments);
+		buf_adds(&c->arguments, "{}");
+	}
+	if (json_check(c->arguments.data, c->arguments.len, &at, &why) < 0)
+		return err_set(e, ERR_UNAVAIL, "the arguments of the call of '%.100s' are not JSON%s: byte %zu: %s", c->name,
+		    a->finish_reason != NULL && strcmp(a->finish_reason, "length") == 0 ? " (cut at the limit of tokens)" : "", at, why);
+	if (c->id == NULL || id_taken(a, i, c->id))
+		return make_id(&c->id, e);
+	return 0;
+}
+
+static void
+hand_over_calls(struct answer *a, struct llm_reply *reply)
+{
+	size_t i;
+
+	if (a->calls_n == 0)
+		return;
+	reply->calls = xcalloc(a->calls_n, sizeof(*reply->calls));
+	for (i = 0; i < a->calls_n; i++) {
+		reply->calls[i] = (struct call){ a->calls[i].id, a->calls[i].name, buf_detach(&a->calls[i].arguments, NULL) };
+		a->calls[i].id = a->calls[i].name = NULL;
+	}
+	reply->calls_n = a->calls_n;
+}
+
+static char *
+take(char **s, const char *otherwise)
+{
+	char *t = *s != NULL ? *s : otherwise != NULL ? xstrdup(otherwise) : NULL;
+
+	*s = NULL;
+	return t;
+}
+
+int
+answer_finish(struct answer *a, const char *provider, const char *model, struct llm_reply *reply, struct err *e)
+{
+	size_t i;
+
+	for (i = 0; i < a->calls_n; i++)
+		if (finish_call(a, i, e) < 0)
+			return -1;
+	if (a->text.len == 0 && a->refusal.len > 0) {
+		reply->message = buf_detach(&a->refusal, &reply->message_len);
+		free(a->finish_reason);
+		a->finish_reason = xstrdup("refusal");
+	} else if (a->text.len > 0) {
+		reply->message = buf_detach(&a->text, &reply->message_len);
+	}
+	hand_over_calls(a, reply);
+	reply->usage = a->usage;
+	reply->has_usage = a->has_usage;
+	reply->provider = xstrdup(provider);
+	reply->model = take(&a->model, model);
+	reply->finish_reason = take(&a->finish_reason, NULL);
+	return 0;
+}

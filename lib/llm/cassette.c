@@ -1,0 +1,760 @@
+#include "llm/cassette.h"
+
+#include "base/alloc.h"
+#include "base/io.h"
+#include "base/utf8.h"
+#include "llm/quote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CASSETTE_MAX (256u << 20)	/* bytes */
+
+struct entry {
+	struct json_object *value;
+	size_t line;
+	bool used;
+};
+
+struct cassette {
+	const char *path;
+	struct entry *entries;
+	size_t n, cap;
+	int fd;			/* of one that is recorded, else -1 */
+};
+
+/* ---- the file ---- */
+
+static bool
+listed(const char *key, const char *const *keys)
+{
+	for (; *keys != NULL; keys++)
+		if (strcmp(key, *keys) == 0)
+			return true;
+	return false;
+}
+
+/* Misspelt keys would make an entry fit more than was meant. */
+static int
+check_keys(struct json_object *obj, const char *what, const char *const *keys, struct err *e)
+{
+	if (!json_object_is_type(obj, json_type_object))
+		return err_set(e, ERR_DATA, "%s is no object", what);
+	json_object_object_foreach(obj, key, value) {
+		(void)value;
+		if (!listed(key, keys))
+			return err_set(e, ERR_DATA, "%s has the unknown key '%.60s'", what, key);
+	}
+	return 0;
+}
+
+static int
+check_entry(struct json_object *v, struct err *e)
+{
+	static const char *const keys[] = { "provider", "model", "request", "ask", "contains", "reply", NULL };
+	static const char *const reply_keys[] = { "text", "calls", "usage", "model", "provider", "finish_reason", "events", "error",
+		"status", NULL };
+	struct json_object *reply = json_get(v, "reply"), *request = json_get(v, "request");
+
+	if (check_keys(v, "the entry", keys, e) < 0)
+		return -1;
+	if (reply == NULL)
+		return err_set(e, ERR_DATA, "the entry has no reply");
+	if (request != NULL && !json_object_is_type(request, json_type_object))
+		return err_set(e, ERR_DATA, "the request is no object");
+	return check_keys(reply, "the reply", reply_keys, e);
+}
+
+static int
+load_line(struct cassette *c, const char *line, size_t len, size_t number, struct err *e)
+{
+	struct json_object *v;
+
+	if (strspn(line, " \t\r") >= len || *line == '#')
+		return 0;
+	if (json_parse(&v, line, len, e) < 0)
+		return err_wrap(e, "%s:%zu", c->path, number);
+	c->entries = xgrow(c->entries, c->n, &c->cap, sizeof(*c->entries));
+	c->entries[c->n++] = (struct entry){ .value = v, .line = number };
+	return check_entry(v, e) < 0 ? err_wrap(e, "%s:%zu", c->path, number) : 0;
+}
+
+static int
+load_lines(struct cassette *c, const struct buf *text, struct err *e)
+{
+	const char *p = text->data, *stop = p + text->len, *end;
+	size_t number = 1;
+
+	for (; p < stop; p = end + 1, number++) {
+		end = memchr(p, '\n', (size_t)(stop - p));
+		if (end == NULL)
+			end = stop;
+		if (load_line(c, p, (size_t)(end - p), number, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+struct cassette *
+cassette_load(const char *path, struct err *e)
+{
+	struct cassette *c = xcalloc(1, sizeof(*c));
+	struct buf text = BUF_INIT_MAX(CASSETTE_MAX);
+
+	c->path = path;
+	c->fd = -1;
+	if (io_read_file(path, &text, e) < 0 || load_lines(c, &text, e) < 0) {
+		cassette_free(c);
+		c = NULL;
+	}
+	buf_release(&text);
+	return c;
+}
+
+struct cassette *
+cassette_record_to(const char *path, struct err *e)
+{
+	int fd = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+	struct cassette *c;
+
+	if (fd < 0) {
+		err_sys(e, "cannot record to '%s'", path);
+		return NULL;
+	}
+	c = xcalloc(1, sizeof(*c));
+	c->path = path;
+	c->fd = fd;
+	return c;
+}
+
+void
+cassette_free(struct cassette *c)
+{
+	size_t i;
+
+	if (c == NULL)
+		return;
+	for (i = 0; i < c->n; i++)
+		json_object_put(c->entries[i].value);
+	free(c->entries);
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c);
+}
+
+/* ---- what is compared ---- */
+
+/* call-1 for the first id that appears, and so on. */
+static struct json_object *
+numbered(struct json_object *ids, struct json_object *id)
+{
+	const char *key = json_object_get_string(id);
+	struct json_object *known = json_get(ids, key);
+	char name[40];
+
+	if (known == NULL) {
+		snprintf(name, sizeof(name), "call-%d", json_object_object_length(ids) + 1);
+		known = json_object_new_string(name);
+		json_object_object_add(ids, key, known);
+	}
+	return json_object_get(known);
+}
+
+static void
+steady(struct json_object *v, struct json_object *ids)
+{
+	static const char *const id_keys[] = { "id", "tool_call_id", "parent_id", "call_id", "tool_use_id", NULL };
+	size_t i;
+
+	if (json_object_is_type(v, json_type_array)) {
+		for (i = 0; i < json_object_array_length(v); i++)
+			steady(json_object_array_get_idx(v, i), ids);
+	} else if (json_object_is_type(v, json_type_object)) {
+		json_object_object_foreach(v, key, value) {
+			if (listed(key, id_keys) && json_object_is_type(value, json_type_string))
+				json_object_object_add(v, key, numbered(ids, value));
+			else if (strcmp(key, "tools") != 0)
+				steady(value, ids);
+		}
+	}
+}
+
+static void
+without_times(struct json_object *v)
+{
+	size_t i;
+
+	if (json_object_is_type(v, json_type_array)) {
+		for (i = 0; i < json_object_array_length(v); i++)
+			without_times(json_object_array_get_idx(v, i));
+	} else if (json_object_is_type(v, json_type_object)) {
+		json_object_object_del(v, "created_at");
+		json_object_object_foreach(v, key, value) {
+			(void)key;
+			without_times(value);
+		}
+	}
+}
+
+static int
+parse_lines(struct json_object **out, const struct buf *body, struct err *e)
+{
+	struct json_object *lines = json_object_new_array(), *v;
+	const char *p = body->data, *stop = p + body->len, *end;
+
+	*out = json_object_new_object();
+	json_object_object_add(*out, "lines", lines);
+	for (; p < stop; p = end + 1) {
+		end = memchr(p, '\n', (size_t)(stop - p));
+		if (end == NULL)
+			end = stop;
+		if (json_parse(&v, p, (size_t)(end - p), e) < 0)
+			return -1;
+		json_object_array_add(lines, v);
+	}
+	without_times(lines);
+	return 0;
+}
+
+static int
+canonical(struct json_object **out, bool lines, const struct buf *body, struct err *e)
+{
+	struct json_object *ids;
+
+	*out = NULL;
+	if ((lines ? parse_lines(out, body, e) : json_parse(out, body->data, body->len, e)) < 0)
+		return -1;
+	if (!lines) {
+		json_object_object_del(*out, "model");
+		json_object_object_del(*out, "stream");
+		json_object_object_del(*out, "stream_options");
+		if (json_get(*out, "tools") == NULL)
+			json_object_object_add(*out, "tools", json_object_new_array());
+	}
+	ids = json_object_new_object();
+	steady(*out, ids);
+	json_object_put(ids);
+	return 0;
+}
+
+/* Where two values first differ: path is what leads there, same the number of equal values before. */
+struct difference {
+	struct buf path;
+	size_t same;
+	struct json_object *want, *got;		/* borrowed */
+};
+
+static bool differ(struct difference *d, struct json_object *want, struct json_object *got, bool partly);
+
+static bool
+differ_at(struct difference *d, const char *key, size_t index, struct json_object *want, struct json_object *got)
+{
+	size_t len = d->path.len;
+
+	if (key != NULL)
+		buf_addf(&d->path, "%s%.60s", len > 0 ? "." : "", key);
+	else
+		buf_addf(&d->path, "[%zu]", index);
+	if (differ(d, want, got, false))
+		return true;
+	buf_drop(&d->path, 0);
+	d->path.len = len;
+	d->path.data[len] = '\0';
+	return false;
+}
+
+static bool
+differ_object(struct difference *d, struct json_object *want, struct json_object *got, bool partly)
+{
+	json_object_object_foreach(want, key, value) {
+		if (differ_at(d, key, 0, value, json_get(got, key)))
+			return true;
+	}
+	if (partly)
+		return false;
+	json_object_object_foreach(got, other, there) {
+		if (!json_object_object_get_ex(want, other, NULL) && differ_at(d, other, 0, NULL, there))
+			return true;
+	}
+	return false;
+}
+
+static bool
+differ_array(struct difference *d, struct json_object *want, struct json_object *got)
+{
+	size_t i, n = json_object_array_length(want), m = json_object_array_length(got);
+
+	for (i = 0; i < n || i < m; i++)
+		if (differ_at(d, NULL, i, i < n ? json_object_array_get_idx(want, i) : NULL, i < m ? json_object_array_get_idx(got, i) : NULL))
+			return true;
+	return false;
+}
+
+/* partly: members that want does not have are not compared. */
+static bool
+differ(struct difference *d, struct json_object *want, struct json_object *got, bool partly)
+{
+	if (json_object_get_type(want) == json_object_get_type(got)) {
+		if (json_object_is_type(want, json_type_object))
+			return differ_object(d, want, got, partly);
+		if (json_object_is_type(want, json_type_array))
+			return differ_array(d, want, got);
+	}
+	if (json_object_equal(want, got)) {
+		d->same++;
+		return false;
+	}
+	d->want = want;
+	d->got = got;
+	return true;
+}
+
+/* ---- finding an entry ---- */
+
+struct question {
+	const struct llm_request *r;
+	struct json_object *all;	/* {"ask", "contains", "request", "provider", "model"}: what an entry may be compared with */
+};
+
+static int
+make_question(struct question *q, const struct llm_request *r, bool lines, const struct buf *body, struct err *e)
+{
+	struct buf ask = BUF_INIT;
+	struct json_object *request;
+	int rc;
+
+	q->r = r;
+	q->all = json_object_new_object();
+	rc = canonical(&request, lines, body, e);
+	json_object_object_add(q->all, "request", request);
+	if (rc == 0)
+		rc = last_request(&ask, r, e);
+	json_object_object_add(q->all, "ask", json_object_new_string_len(ask.data, (int)ask.len));
+	json_object_object_add(q->all, "provider", json_object_new_string(r->config->provider));
+	json_object_object_add(q->all, "model", json_object_new_string(r->config->model));
+	buf_release(&ask);
+	return rc;
+}
+
+static bool
+lacks(struct json_object *text, struct json_object *part)
+{
+	return json_object_is_type(part, json_type_string) && memmem(json_object_get_string(text), (size_t)json_object_get_string_len(text),
+	    json_object_get_string(part), (size_t)json_object_get_string_len(part)) == NULL;
+}
+
+/* What was asked is compared before who was asked: the nearest entry is one about the same. */
+static bool
+unfit(struct difference *d, const struct entry *entry, const struct question *q)
+{
+	static const char *const keys[] = { "ask", "request", "provider", "model" };
+	struct json_object *want;
+	size_t i;
+
+	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		want = json_get(entry->value, keys[i]);
+		buf_reset(&d->path);
+		if (strcmp(keys[i], "request") != 0)
+			buf_adds(&d->path, keys[i]);
+		if (want != NULL && differ(d, want, json_get(q->all, keys[i]), i == 1))
+			return true;
+		d->same += want != NULL;
+	}
+	want = json_get(entry->value, "contains");
+	if (!lacks(json_get(q->all, "ask"), want))
+		return false;
+	buf_reset(&d->path);
+	buf_adds(&d->path, "contains");
+	d->want = want;
+	d->got = json_get(q->all, "ask");
+	return true;
+}
+
+static struct entry *
+find_entry(struct cassette *c, const struct question *q)
+{
+	struct entry *last = NULL;
+	struct difference d;
+	bool no;
+	size_t i;
+
+	for (i = 0; i < c->n; i++) {
+		d = (struct difference){ .path = BUF_INIT };
+		no = unfit(&d, &c->entries[i], q);
+		buf_release(&d.path);
+		if (no)
+			continue;
+		last = &c->entries[i];
+		if (!last->used)
+			break;
+	}
+	return last;
+}
+
+/* From a few bytes before `at`, at the beginning of a character. */
+static void
+show_from(struct buf *out, struct json_object *v, size_t at)
+{
+	struct buf text = BUF_INIT;
+	size_t from = at > 12 ? at - 12 : 0, n;
+
+	if (v == NULL) {
+		buf_adds(out, "nothing");
+		return;
+	}
+	if (json_object_is_type(v, json_type_string))
+		buf_add(&text, json_object_get_string(v), (size_t)json_object_get_string_len(v));
+	else
+		json_write(&text, v, JSON_COMPACT);
+	while (from > 0 && from < text.len && (text.data[from] & 0xc0) == 0x80)
+		from--;
+	n = text.len - from < 60 ? text.len - from : 60;
+	while (n > 0 && from + n < text.len && (text.data[from + n] & 0xc0) == 0x80)
+		n--;
+	buf_adds(out, from > 0 ? "'..." : "'");
+	quote_text(out, text.data + from, n, NULL);
+	buf_adds(out, from + n < text.len ? "...'" : "'");
+	buf_release(&text);
+}
+
+static size_t
+common_prefix(struct json_object *a, struct json_object *b)
+{
+	size_t n = 0, m;
+
+	if (!json_object_is_type(a, json_type_string) || !json_object_is_type(b, json_type_string))
+		return 0;
+	m = (size_t)json_object_get_string_len(a);
+	if (m > (size_t)json_object_get_string_len(b))
+		m = (size_t)json_object_get_string_len(b);
+	while (n < m && json_object_get_string(a)[n] == json_object_get_string(b)[n])
+		n++;
+	return n;
+}
+
+static int
+no_answer(const struct cassette *c, const struct question *q, struct err *e)
+{
+	struct difference d, nearest = { .path = BUF_INIT };
+	struct buf want = BUF_INIT, got = BUF_INIT;
+	size_t i, line = 0, at;
+
+	for (i = 0; i < c->n; i++) {
+		d = (struct difference){ .path = BUF_INIT };
+		unfit(&d, &c->entries[i], q);
+		if (line == 0 || d.same >= nearest.same) {
+			buf_release(&nearest.path);
+			nearest = d;
+			line = c->entries[i].line;
+		} else {
+			buf_release(&d.path);
+		}
+	}
+	if (line == 0)
+		return err_set(e, ERR_UNAVAIL, "%s: the cassette is empty", c->path);
+	at = common_prefix(nearest.want, nearest.got);
+	show_from(&want, nearest.want, at);
+	show_from(&got, nearest.got, strcmp(nearest.path.data, "contains") == 0 ? 0 : at);
+	err_set(e, ERR_UNAVAIL, "%s: no recorded answer fits; line %zu is nearest and differs in %.200s: recorded %s, asked %s", c->path,
+	    line, nearest.path.data, want.data, got.data);
+	buf_release(&want);
+	buf_release(&got);
+	buf_release(&nearest.path);
+	return -1;
+}
+
+/* ---- playing ---- */
+
+static int
+play_text(struct answer *a, struct json_object *text, const struct llm_sink *sink, struct err *e)
+{
+	size_t i, n;
+	struct json_object *piece;
+
+	if (json_object_is_type(text, json_type_string))
+		return answer_text(a, sink, json_object_get_string(text), (size_t)json_object_get_string_len(text), e);
+	n = json_object_is_type(text, json_type_array) ? json_object_array_length(text) : 0;
+	for (i = 0; i < n; i++) {
+		piece = json_object_array_get_idx(text, i);
+		if (!json_object_is_type(piece, json_type_string))
+			return err_set(e, ERR_DATA, "the reply's text is neither a string nor an array of strings");
+		if (play_text(a, piece, sink, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int
+play_calls(struct answer *a, struct json_object *calls, struct err *e)
+{
+	size_t i, n = json_object_is_type(calls, json_type_array) ? json_object_array_length(calls) : 0;
+	struct json_object *v, *arguments;
+	struct answer_call *c;
+
+	for (i = 0; i < n; i++) {
+		v = json_object_array_get_idx(calls, i);
+		c = answer_call(a, (long)i, json_get_text(v, "id", NULL), json_get_text(v, "name", NULL), e);
+		if (c == NULL)
+			return -1;
+		arguments = json_get(v, "arguments");
+		if (json_object_is_type(arguments, json_type_string))
+			buf_add(&c->arguments, json_object_get_string(arguments), (size_t)json_object_get_string_len(arguments));
+		else if (arguments != NULL)
+			json_write(&c->arguments, arguments, JSON_COMPACT);
+	}
+	return 0;
+}
+
+static double
+count(struct json_object *usage, const char *key)
+{
+	struct json_object *v = json_get(usage, key);
+
+	return json_object_is_type(v, json_type_int) || json_object_is_type(v, json_type_double) ? json_object_get_double(v) : -1;
+}
+
+static void
+play_usage(struct answer *a, struct json_object *u)
+{
+	if (!json_object_is_type(u, json_type_object))
+		return;
+	a->has_usage = true;
+	a->usage = (struct usage){ count(u, "prompt_tokens"), count(u, "completion_tokens"), count(u, "total_tokens"),
+		count(u, "cache_read_input_tokens"), count(u, "cache_creation_input_tokens"), count(u, "thinking_tokens") };
+}
+
+static int
+play_events(struct llm_reply *reply, struct json_object *events, const char *model, struct err *e)
+{
+	struct event ev;
+	struct json_object *v;
+	struct buf line = BUF_INIT;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; rc == 0 && i < json_object_array_length(events); i++) {
+		v = json_object_array_get_idx(events, i);
+		buf_reset(&line);
+		if (json_object_is_type(v, json_type_string))
+			buf_add(&line, json_object_get_string(v), (size_t)json_object_get_string_len(v));
+		else
+			json_write(&line, v, JSON_PYTHON);
+		rc = event_view(&ev, line.data, line.len, e);
+		if (rc == 0)
+			event_list_add(&reply->events, event_dup(&ev));
+	}
+	buf_release(&line);
+	return rc == 0 ? reply_from_events(reply, model, e) : -1;
+}
+
+static int
+play_error(struct json_object *reply, struct err *e)
+{
+	int status = json_object_get_int(json_get(reply, "status"));
+	const char *message = json_get_text(reply, "error", NULL);
+
+	return err_set(e, status == 75 ? ERR_BUSY : status == 77 ? ERR_PERM : ERR_UNAVAIL, "%s", message != NULL ? message : "an error");
+}
+
+static char *
+name_or(struct json_object *obj, const char *key, const char *otherwise)
+{
+	const char *text = json_get_text(obj, key, NULL);
+
+	return xstrdup(text != NULL ? text : otherwise);
+}
+
+static int
+play_answer(struct answer *a, struct json_object *v, const struct llm_request *r, const struct llm_sink *sink,
+    struct llm_reply *reply, struct err *e)
+{
+	static const struct llm_sink nowhere;
+	struct json_object *events = json_get(v, "events");
+	bool given;
+
+	if (play_text(a, json_get(v, "text"), r->stream ? sink : &nowhere, e) < 0)
+		return -1;
+	if (json_get(v, "error") != NULL)
+		return play_error(v, e);
+	given = r->stream && a->text.len > 0;
+	if (json_object_is_type(events, json_type_array)) {
+		if (play_events(reply, events, r->config->model, e) < 0)
+			return -1;
+	} else {
+		if (play_calls(a, json_get(v, "calls"), e) < 0)
+			return -1;
+		play_usage(a, json_get(v, "usage"));
+		a->model = name_or(v, "model", r->config->model);
+		a->finish_reason = name_or(v, "finish_reason", a->calls_n > 0 ? "tool_calls" : "stop");
+		if (answer_finish(a, r->config->provider, NULL, reply, e) < 0)
+			return -1;
+	}
+	return given ? 0 : sink_text(sink, reply->message, reply->message_len, e);
+}
+
+int
+cassette_answer(struct cassette *c, const struct llm_request *r, bool lines, const struct buf *body, const struct llm_sink *sink,
+    struct llm_reply *reply, struct err *e)
+{
+	struct answer a = ANSWER_INIT;
+	struct question q;
+	struct entry *entry;
+	int rc = make_question(&q, r, lines, body, e);
+
+	if (rc == 0) {
+		entry = find_entry(c, &q);
+		if (entry == NULL) {
+			rc = no_answer(c, &q, e);
+		} else {
+			entry->used = true;
+			rc = play_answer(&a, json_get(entry->value, "reply"), r, sink, reply, e);
+		}
+	}
+	answer_release(&a);
+	json_object_put(q.all);
+	return rc;
+}
+
+/* ---- recording ---- */
+
+static void
+record_text(struct json_object *v, const char *key, const char *text)
+{
+	if (text != NULL)
+		json_object_object_add(v, key, json_object_new_string(text));
+}
+
+static struct json_object *
+record_calls(const struct llm_reply *reply)
+{
+	struct json_object *calls = json_object_new_array(), *c;
+	size_t i;
+
+	for (i = 0; i < reply->calls_n; i++) {
+		c = json_object_new_object();
+		record_text(c, "id", reply->calls[i].id);
+		record_text(c, "name", reply->calls[i].name);
+		record_text(c, "arguments", reply->calls[i].arguments);
+		json_object_array_add(calls, c);
+	}
+	return calls;
+}
+
+static void
+record_count(struct json_object *v, const char *key, double n)
+{
+	if (n >= 0)
+		json_object_object_add(v, key, (double)(int64_t)n == n ? json_object_new_int64((int64_t)n) : json_object_new_double(n));
+}
+
+static struct json_object *
+record_usage(const struct usage *u)
+{
+	struct json_object *v = json_object_new_object();
+
+	record_count(v, "prompt_tokens", u->prompt);
+	record_count(v, "completion_tokens", u->completion);
+	record_count(v, "total_tokens", u->total);
+	record_count(v, "cache_read_input_tokens", u->cache_read);
+	record_count(v, "cache_creation_input_tokens", u->cache_creation);
+	record_count(v, "thinking_tokens", u->thinking);
+	return v;
+}
+
+static struct json_object *
+record_events(const struct llm_reply *reply)
+{
+	struct json_object *events = json_object_new_array();
+	size_t i;
+
+	for (i = 0; i < reply->events.n; i++)
+		json_object_array_add(events, json_object_new_string_len(reply->events.items[i]->line, (int)reply->events.items[i]->len));
+	return events;
+}
+
+static struct json_object *
+record_reply(struct json_object *pieces, const struct llm_reply *reply)
+{
+	struct json_object *v = json_object_new_object();
+
+	json_object_object_add(v, "text", json_object_get(pieces));
+	if (reply->events.n > 0) {
+		json_object_object_add(v, "events", record_events(reply));
+		return v;
+	}
+	if (reply->calls_n > 0)
+		json_object_object_add(v, "calls", record_calls(reply));
+	if (reply->has_usage)
+		json_object_object_add(v, "usage", record_usage(&reply->usage));
+	record_text(v, "model", reply->model);
+	record_text(v, "finish_reason", reply->finish_reason);
+	return v;
+}
+
+/* A key that a server echoed into its answer. */
+static void
+take_out(struct buf *line, const char *key)
+{
+	struct buf clean = BUF_INIT;
+	size_t n = key != NULL ? strlen(key) : 0, done = 0;
+	const char *at;
+
+	if (n < 8)
+		return;
+	while ((at = memmem(line->data + done, line->len - done, key, n)) != NULL) {
+		buf_add(&clean, line->data + done, (size_t)(at - line->data) - done);
+		buf_adds(&clean, "[key]");
+		done = (size_t)(at - line->data) + n;
+	}
+	buf_add(&clean, line->data + done, line->len - done);
+	buf_release(line);
+	*line = clean;
+}
+
+/* Whole lines only: what a recorder that was killed left is ended first. */
+static int
+append(const struct cassette *c, const struct buf *line, struct err *e)
+{
+	struct stat st;
+	char last = '\n';
+	int rc = -1;
+
+	while (flock(c->fd, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return err_sys(e, "cannot lock '%s'", c->path);
+	if (fstat(c->fd, &st) == 0 && st.st_size > 0 && pread(c->fd, &last, 1, st.st_size - 1) != 1)
+		last = '\n';
+	if ((last == '\n' || io_write_all(c->fd, "\n", 1) == 0) && io_write_all(c->fd, line->data, line->len) == 0)
+		rc = 0;
+	else
+		err_sys(e, "cannot write '%s'", c->path);
+	flock(c->fd, LOCK_UN);
+	return rc;
+}
+
+int
+cassette_add(struct cassette *c, const struct llm_request *r, bool lines, const struct buf *body, struct json_object *pieces,
+    const struct llm_reply *reply, struct err *e)
+{
+	struct json_object *entry = json_object_new_object(), *request;
+	struct buf line = BUF_INIT;
+	int rc = canonical(&request, lines, body, e);
+
+	record_text(entry, "provider", r->config->provider);
+	record_text(entry, "model", r->config->model);
+	json_object_object_add(entry, "request", request);
+	json_object_object_add(entry, "reply", record_reply(pieces, reply));
+	json_write(&line, entry, JSON_COMPACT);
+	buf_addch(&line, '\n');
+	take_out(&line, r->config->api_key);
+	if (rc == 0)
+		rc = append(c, &line, e);
+	buf_release(&line);
+	json_object_put(entry);
+	return rc;
+}

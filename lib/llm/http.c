@@ -1,0 +1,431 @@
+#include "llm/http.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/run.h"
+#include "event/json.h"
+#include "llm/quote.h"
+
+#include <curl/curl.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+
+#define CONNECT_TIMEOUT 30	/* seconds */
+#define IDLE_TIMEOUT 300
+#define REFUSAL_MAX (64 * 1024)	/* bytes of a refusal that are looked at */
+#define CERTIFICATES "/etc/ssl/certs"
+
+struct transfer {
+	const struct http_post *p;
+	struct err *e;
+	CURLM *multi;
+	CURL *easy;
+	CURLU *url;
+	struct curl_slist *headers;
+	char *host;			/* for messages */
+	struct http_answer answer;
+	struct buf refusal;
+	double heard, idle;		/* when anything was last sent or received; seconds of silence allowed */
+	curl_off_t moved;
+	bool begun, enough, failed;
+	char why[CURL_ERROR_SIZE];
+};
+
+/* ---- where to ---- */
+
+static char *
+url_part(CURLU *u, CURLUPart part)
+{
+	char *text = NULL, *copy;
+
+	if (curl_url_get(u, part, &text, 0) != CURLUE_OK || text == NULL)
+		return NULL;
+	copy = xstrdup(text);
+	curl_free(text);
+	return copy;
+}
+
+static bool
+all_digits_and_dots(const char *s)
+{
+	return strspn(s, "0123456789.") == strlen(s);
+}
+
+static bool
+is_loopback(const char *host)
+{
+	return strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
+	    (strncmp(host, "127.", 4) == 0 && all_digits_and_dots(host));
+}
+
+static int
+check_url(struct transfer *t, const char *scheme, const char *user, struct err *e)
+{
+	bool plain;
+
+	if (scheme == NULL || t->host == NULL || t->host[0] == '\0')
+		return err_set(e, ERR_CONFIG, "the base URL has no host");
+	plain = strcmp(scheme, "http") == 0;
+	if (!plain && strcmp(scheme, "https") != 0)
+		return err_set(e, ERR_CONFIG, "the base URL is %.40s:, not https: or http:", scheme);
+	if (user != NULL)
+		return err_set(e, ERR_CONFIG, "the base URL of %.200s holds a user name or password: keys do not belong there", t->host);
+	if (plain && t->p->key != NULL && !is_loopback(t->host))
+		return err_set(e, ERR_CONFIG, "the key is not sent over http: to %.200s: use https:", t->host);
+	if (plain && is_loopback(t->host))
+		curl_easy_setopt(t->easy, CURLOPT_NOPROXY, "*");	/* or the key would leave this host */
+	return 0;
+}
+
+static int
+add_path(struct transfer *t, struct err *e)
+{
+	char *path = url_part(t->url, CURLUPART_PATH), *all;
+	size_t len = path ? strlen(path) : 0;
+	CURLUcode rc;
+
+	while (len > 0 && path[len - 1] == '/')
+		len--;
+	all = xasprintf("%.*s%s", (int)len, path ? path : "", t->p->path);
+	rc = curl_url_set(t->url, CURLUPART_PATH, all, 0);
+	free(path);
+	free(all);
+	if (rc != CURLUE_OK || curl_url_set(t->url, CURLUPART_FRAGMENT, NULL, 0) != CURLUE_OK)
+		return err_set(e, ERR_CONFIG, "the base URL is not one");
+	return 0;
+}
+
+static int
+set_url(struct transfer *t, struct err *e)
+{
+	char *scheme = NULL, *user = NULL, *password = NULL;
+	int rc = -1;
+
+	t->url = curl_url();
+	if (curl_url_set(t->url, CURLUPART_URL, t->p->base_url, 0) != CURLUE_OK) {
+		err_set(e, ERR_CONFIG, "the base URL is not an https: or http: URL");
+		goto out;
+	}
+	scheme = url_part(t->url, CURLUPART_SCHEME);
+	user = url_part(t->url, CURLUPART_USER);
+	password = url_part(t->url, CURLUPART_PASSWORD);
+	t->host = url_part(t->url, CURLUPART_HOST);
+	rc = check_url(t, scheme, user != NULL ? user : password, e);
+	if (rc == 0)
+		rc = add_path(t, e);
+	if (rc == 0)
+		curl_easy_setopt(t->easy, CURLOPT_CURLU, t->url);
+out:
+	free(scheme);
+	free(user);
+	free(password);
+	return rc;
+}
+
+/* ---- what to send ---- */
+
+static int
+check_key(const char *key, struct err *e)
+{
+	const char *c;
+
+	for (c = key; *c != '\0'; c++)
+		if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f)
+			return err_set(e, ERR_CONFIG, "the key holds a blank or a control character: it is not one");
+	return *key != '\0' ? 0 : err_set(e, ERR_CONFIG, "the key is empty");
+}
+
+static void
+add_header(struct transfer *t, const char *line)
+{
+	t->headers = curl_slist_append(t->headers, line);
+}
+
+static int
+set_headers(struct transfer *t, struct err *e)
+{
+	const struct http_post *p = t->p;
+	const char *const *h;
+	char *line;
+
+	add_header(t, "Content-Type: application/json");
+	add_header(t, p->stream ? "Accept: text/event-stream, application/json" : "Accept: application/json");
+	add_header(t, "Expect:");	/* a large body is not held back for a second */
+	for (h = p->headers; h != NULL && *h != NULL; h++)
+		add_header(t, *h);
+	if (p->key != NULL) {
+		if (check_key(p->key, e) < 0)
+			return -1;
+		line = xasprintf("%s%s", p->key_header, p->key);
+		add_header(t, line);
+		explicit_bzero(line, strlen(line));
+		free(line);
+	}
+	curl_easy_setopt(t->easy, CURLOPT_HTTPHEADER, t->headers);
+	return 0;
+}
+
+/* ---- what comes ---- */
+
+static void
+keep_refusal(struct transfer *t, const char *data, size_t len)
+{
+	size_t room = REFUSAL_MAX - t->refusal.len;
+
+	buf_add(&t->refusal, data, len < room ? len : room);
+}
+
+/* A count other than len ends the transfer. */
+static size_t
+on_write(char *data, size_t size, size_t n, void *arg)
+{
+	struct transfer *t = arg;
+	size_t len = size * n;
+	char *type = NULL;
+	int rc;
+
+	t->heard = clock_monotonic();
+	if (!t->begun) {
+		t->begun = true;
+		curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->answer.status);
+		curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
+		t->answer.type = type != NULL ? type : "";
+	}
+	if (t->answer.status < 200 || t->answer.status > 299) {
+		keep_refusal(t, data, len);
+		return t->refusal.len < REFUSAL_MAX ? len : 0;
+	}
+	if (t->enough || t->failed)
+		return 0;
+	rc = t->p->on_body(t->p->arg, &t->answer, data, len, t->e);
+	t->enough = rc > 0;
+	t->failed = rc < 0;
+	return rc == 0 ? len : 0;
+}
+
+static size_t
+on_header(char *data, size_t size, size_t n, void *arg)
+{
+	struct transfer *t = arg;
+
+	t->heard = clock_monotonic();
+	return size * n;
+}
+
+/* A long request on a slow line is no silence. */
+static int
+on_progress(void *arg, curl_off_t down_total, curl_off_t down, curl_off_t up_total, curl_off_t up)
+{
+	struct transfer *t = arg;
+
+	if (down + up != t->moved)
+		t->heard = clock_monotonic();
+	t->moved = down + up;
+	return 0;
+}
+
+/* 0a1b2c3d.0: a certificate under the hash of its subject. */
+static bool
+hashed_name(const char *name)
+{
+	return strspn(name, "0123456789abcdef") == 8 && strcmp(name + 8, ".0") == 0;
+}
+
+/* Reading one entry of a hashed directory is several times faster than the bundle of all certificates. */
+static void
+set_certificates(CURL *easy)
+{
+	DIR *d = opendir(CERTIFICATES);
+	struct dirent *entry = NULL;
+
+	if (d == NULL)
+		return;
+	while ((entry = readdir(d)) != NULL && !hashed_name(entry->d_name))
+		;
+	if (entry != NULL) {
+		curl_easy_setopt(easy, CURLOPT_CAPATH, CERTIFICATES);
+		curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
+	}
+	closedir(d);
+}
+
+static void
+set_protocols(CURL *easy)
+{
+#if LIBCURL_VERSION_NUM >= 0x075500
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+	curl_easy_setopt(easy, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+}
+
+static void
+set_options(struct transfer *t)
+{
+	CURL *c = t->easy;
+
+	set_protocols(c);
+	set_certificates(c);
+	curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(c, CURLOPT_USERAGENT, "ag2/" AG2_VERSION);
+	curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->p->len);
+	curl_easy_setopt(c, CURLOPT_POSTFIELDS, t->p->body);
+	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT * 1000L);
+	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(t->p->timeout * 1000));
+	curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
+	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->why);
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_write);
+	curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
+	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(c, CURLOPT_HEADERDATA, t);
+	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(c, CURLOPT_XFERINFODATA, t);
+}
+
+/* ---- how it ended ---- */
+
+static int
+refused(struct transfer *t, struct err *e)
+{
+	struct buf words = BUF_INIT;
+	struct json_object *body = NULL;
+	enum err_code code = ERR_UNAVAIL;
+	long status = t->answer.status;
+	curl_off_t after = 0;
+	const char *why;
+
+	quote_body(&words, t->refusal.data, t->refusal.len, t->p->key);
+	if (json_parse(&body, t->refusal.data, t->refusal.len, NULL) < 0)
+		body = NULL;
+	why = error_code(body);
+	if (status == 401 || status == 403)
+		code = ERR_PERM;
+	else if (status == 503 || status == 529 || (status == 429 && (why == NULL || strcmp(why, "insufficient_quota") != 0)))
+		code = ERR_BUSY;
+	json_object_put(body);
+	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &after);
+	err_set(e, code, "%.200s refused with status %ld%s%s", t->host, status, words.len > 0 ? ": " : "", words.data);
+	if (status >= 300 && status < 400)
+		err_set(e, code, "%.200s redirects (status %ld), and the key is not taken elsewhere: correct the base URL", t->host, status);
+	else if (code == ERR_BUSY && after > 0)
+		err_set(e, code, "%.200s refused with status %ld, come back in %lld s%s%s", t->host, status, (long long)after,
+		    words.len > 0 ? ": " : "", words.data);
+	buf_release(&words);
+	return -1;
+}
+
+static int
+broken(struct transfer *t, CURLcode rc, struct err *e)
+{
+	const char *why = t->why[0] != '\0' ? t->why : curl_easy_strerror(rc);
+
+	if (rc == CURLE_OPERATION_TIMEDOUT && t->begun)
+		return err_set(e, ERR_UNAVAIL, "%.200s: the answer was not complete within %g seconds", t->host, t->p->timeout);
+	if (t->begun)
+		return err_set(e, ERR_UNAVAIL, "%.200s: the answer is incomplete: %.300s", t->host, why);
+	return err_set(e, ERR_UNAVAIL, "no answer from %.200s: %.300s", t->host, why);
+}
+
+static int
+outcome(struct transfer *t, CURLcode rc, struct err *e)
+{
+	if (t->failed)
+		return -1;
+	if (t->enough)
+		return 0;
+	if (t->answer.status == 0)
+		curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->answer.status);
+	if (t->answer.status != 0 && (t->answer.status < 200 || t->answer.status > 299))
+		return refused(t, e);
+	return rc == CURLE_OK ? 0 : broken(t, rc, e);
+}
+
+/* 1 when the transfer is over, with *rc. */
+static int
+finished(struct transfer *t, CURLcode *rc)
+{
+	CURLMsg *m;
+	int left;
+
+	while ((m = curl_multi_info_read(t->multi, &left)) != NULL) {
+		if (m->msg == CURLMSG_DONE) {
+			*rc = m->data.result;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+static int
+wait_more(struct transfer *t)
+{
+	struct curl_waitfd signals = { .fd = run_wakeup_fd(), .events = CURL_WAIT_POLLIN };
+	double left = t->heard + t->idle - clock_monotonic();
+
+	if (left > 1)
+		left = 1;
+	return curl_multi_poll(t->multi, &signals, signals.fd >= 0 ? 1 : 0, left > 0 ? (int)ceil(left * 1000) : 0, NULL) == CURLM_OK ? 0 : -1;
+}
+
+static int
+transfer(struct transfer *t, struct err *e)
+{
+	CURLcode rc = CURLE_OK;
+	int running;
+
+	t->heard = clock_monotonic();
+	for (;;) {
+		if (curl_multi_perform(t->multi, &running) != CURLM_OK)
+			return err_set(e, ERR_UNAVAIL, "%.200s: the transfer failed", t->host);
+		if (t->enough || t->failed || finished(t, &rc))
+			return outcome(t, rc, e);
+		if (run_interrupted() != 0)
+			return err_set(e, ERR_UNAVAIL, "interrupted by signal %d", run_interrupted());
+		if (clock_monotonic() - t->heard > t->idle)
+			return err_set(e, ERR_UNAVAIL, "%.200s sent nothing for %g seconds", t->host, t->idle);
+		if (wait_more(t) < 0)
+			return err_set(e, ERR_UNAVAIL, "%.200s: cannot wait for it", t->host);
+	}
+}
+
+static double
+silence_allowed(const struct http_post *p)
+{
+	return !p->stream ? p->timeout + 1 : p->timeout / 2 > IDLE_TIMEOUT ? p->timeout / 2 : IDLE_TIMEOUT;
+}
+
+int
+http_post(const struct http_post *p, struct err *e)
+{
+	static bool ready;
+	struct transfer t = { .p = p, .e = e, .refusal = BUF_INIT, .idle = silence_allowed(p), .answer = { .type = "" } };
+	int rc = -1;
+
+	if (!ready && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return err_set(e, ERR_UNAVAIL, "libcurl cannot be used");
+	ready = true;
+	t.easy = curl_easy_init();
+	t.multi = curl_multi_init();
+	if (t.easy == NULL || t.multi == NULL) {
+		err_set(e, ERR_UNAVAIL, "libcurl cannot be used");
+		goto out;
+	}
+	set_options(&t);
+	if (set_url(&t, e) < 0 || set_headers(&t, e) < 0)
+		goto out;
+	if (curl_multi_add_handle(t.multi, t.easy) == CURLM_OK)
+		rc = transfer(&t, e);
+	else
+		err_set(e, ERR_UNAVAIL, "libcurl cannot be used");
+	curl_multi_remove_handle(t.multi, t.easy);
+out:
+	curl_easy_cleanup(t.easy);
+	curl_multi_cleanup(t.multi);
+	curl_slist_free_all(t.headers);
+	curl_url_cleanup(t.url);
+	free(t.host);
+	buf_release(&t.refusal);
+	return rc;
+}

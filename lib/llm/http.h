@@ -1,0 +1,36 @@
+/*
+ * One POST over HTTP. The key goes into one header and nowhere else: not over http: except to loopback, not to where a
+ * redirect points (none is followed), and is taken out of whatever the server says before that is quoted.
+ */
+#ifndef AG2_HTTP_H
+#define AG2_HTTP_H
+
+#include "base/buf.h"
+#include "base/err.h"
+
+struct http_answer {
+	long status;		/* 200-299 */
+	const char *type;	/* its Content-Type; "" when it has none */
+};
+
+struct http_post {
+	const char *base_url, *path;		/* https://api.openai.com/v1, /chat/completions; a query of the first stays behind */
+	const char *const *headers;		/* "Name: value", NULL-terminated; without secrets */
+	const char *key_header, *key;		/* "Authorization: Bearer ", and the key; NULL key: neither is sent */
+	const char *body;
+	size_t len;
+	double timeout;				/* seconds in all; connecting has 30, and so long nothing may come: half of it, at least 300 */
+	bool stream;				/* the answer comes in pieces; else silence may last as long as all */
+	/* Gets the body of a 2xx answer as it comes: 0 to go on, 1 when it has all it wants (nothing more is waited for), -1. */
+	int (*on_body)(void *arg, const struct http_answer *a, const char *data, size_t len, struct err *e);
+	void *arg;
+};
+
+/*
+ * 0 when the body came to an orderly end or on_body wanted no more. -1 with on_body's error, or: ERR_UNAVAIL not
+ * reachable, refused, cut short, out of time, interrupted; ERR_BUSY status 429 (but not for a used-up quota), 503 and 529; ERR_PERM 401 and
+ * 403; ERR_CONFIG a URL or key that cannot be used. Messages name the host and quote the server in one line.
+ */
+int http_post(const struct http_post *p, struct err *e);
+
+#endif

@@ -1,0 +1,137 @@
+#include "llm/provider.h"
+
+#include <string.h>
+
+static int
+part_text(struct part *p, struct json_object *value, struct err *e)
+{
+	const char *text;
+	size_t len;
+
+	if (strcmp(p->type, "DataInput") == 0) {
+		json_write(&p->text, json_get(value, "data"), JSON_COMPACT);
+		return 0;
+	}
+	text = json_get_text(value, "content", &len);
+	if (text == NULL)
+		return err_set(e, ERR_DATA, "a text part has no content");
+	buf_add(&p->text, text, len);
+	return 0;
+}
+
+/* The kind of plain binary is the first half of its media type. */
+static const char *
+kind_of(struct json_object *value)
+{
+	static const char *const kinds[] = { "image", "audio", "video" };
+	const char *kind = json_get_text(json_get(value, "kind"), "value", NULL), *media = json_get_text(value, "media_type", NULL);
+	size_t i, n;
+
+	if (kind == NULL)
+		kind = json_get_text(value, "kind", NULL);
+	if (kind != NULL && strcmp(kind, "binary") != 0)
+		return kind;
+	for (i = 0; media != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		n = strlen(kinds[i]);
+		if (strncmp(media, kinds[i], n) == 0 && media[n] == '/')
+			return kinds[i];
+	}
+	return "binary";
+}
+
+int
+part_read(struct part *p, struct json_object *value, struct err *e)
+{
+	size_t len;
+	const char *type = json_get_text(value, "__event__", &len);
+
+	*p = (struct part){ .text = BUF_INIT, .value = value };
+	if (type == NULL)
+		return err_set(e, ERR_DATA, "a part has no type");
+	p->type = event_type_find(type, len)->last;
+	if (strcmp(p->type, "TextInput") == 0 || strcmp(p->type, "DataInput") == 0) {
+		p->form = PART_TEXT;
+		return part_text(p, value, e);
+	}
+	p->kind = kind_of(value);
+	if (strcmp(p->type, "UrlInput") == 0)
+		p->form = PART_URL;
+	else if (strcmp(p->type, "BinaryInput") == 0)
+		p->form = PART_BINARY;
+	else if (strcmp(p->type, "FileIdInput") == 0)
+		p->form = PART_FILE;
+	else
+		return err_set(e, ERR_DATA, "a part is of the unknown type %.100s", type);
+	return 0;
+}
+
+void
+part_release(struct part *p)
+{
+	buf_release(&p->text);
+}
+
+int
+part_refuse(const struct part *p, const char *provider, struct err *e)
+{
+	if (p->form == PART_FILE || p->kind == NULL)
+		return err_set(e, ERR_DATA, "%s cannot be sent to %s", p->type, provider);
+	return err_set(e, ERR_DATA, "%s(%.40s) cannot be sent to %s", p->type, p->kind, provider);
+}
+
+int
+event_wrap(const struct event *ev, struct err *e)
+{
+	if (ev->number != 0)
+		return err_wrap(e, "%s in line %llu", ev->type->last, (unsigned long long)ev->number);
+	return err_wrap(e, "%s", ev->type->last);
+}
+
+void
+arguments_add(struct buf *out, const char *text, size_t len, bool as_ag2)
+{
+	struct json_object *value = NULL;
+
+	if (strspn(text, " \t\r\n") == len)
+		buf_adds(out, "{}");
+	else if (as_ag2 && json_parse(&value, text, len, NULL) == 0)
+		json_write(out, value, JSON_PYTHON);
+	else
+		json_fix_surrogate_escapes(out, text, len);
+	json_object_put(value);
+}
+
+static int
+request_text(struct buf *out, struct event *ev, struct err *e)
+{
+	struct json_object *data = event_data(ev, e), *parts;
+	struct part p;
+	size_t i, n;
+	int rc = 0;
+
+	if (data == NULL)
+		return event_wrap(ev, e);
+	parts = json_get(data, "parts");
+	n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
+	for (i = 0; rc == 0 && i < n; i++) {
+		rc = part_read(&p, json_object_array_get_idx(parts, i), e);
+		if (rc == 0 && p.form == PART_TEXT) {
+			if (out->len > 0)
+				buf_addch(out, '\n');
+			buf_add(out, p.text.data, p.text.len);
+		}
+		part_release(&p);
+	}
+	return rc < 0 ? event_wrap(ev, e) : 0;
+}
+
+int
+last_request(struct buf *out, const struct llm_request *r, struct err *e)
+{
+	size_t i = r->events_n;
+
+	while (i-- > 0)
+		if (r->events[i]->type->flags & EV_REQUEST)
+			return request_text(out, r->events[i], e);
+	return 0;
+}

@@ -1,0 +1,103 @@
+#include "llm/quote.h"
+
+#include "base/utf8.h"
+#include "event/json.h"
+
+#define QUOTED_MAX 200	/* code points */
+
+/* Before anything is cut off, so that no part of a secret is left at the end. */
+static void
+add_without(struct buf *out, const char *bytes, size_t len, const char *secret)
+{
+	size_t n = secret != NULL ? strlen(secret) : 0;
+	const char *at;
+
+	while (n > 0 && (at = memmem(bytes, len, secret, n)) != NULL) {
+		buf_add(out, bytes, (size_t)(at - bytes));
+		buf_adds(out, "[key]");
+		len -= (size_t)(at - bytes) + n;
+		bytes = at + n;
+	}
+	buf_add(out, bytes, len);
+}
+
+static bool
+blank(char c)
+{
+	return (unsigned char)c <= ' ' || c == 0x7f;
+}
+
+void
+quote_text(struct buf *out, const char *bytes, size_t len, const char *secret)
+{
+	struct buf clean = BUF_INIT, valid = BUF_INIT;
+	size_t i = 0, n, count = 0;
+	bool gap = false;
+
+	add_without(&clean, bytes, len, secret);
+	utf8_add_valid(&valid, clean.data, clean.len);
+	for (; i < valid.len; i += n) {
+		n = utf8_decode(valid.data + i, valid.len - i, NULL);
+		if (n == 1 && blank(valid.data[i])) {
+			gap = count > 0;
+			continue;
+		}
+		if (count++ == QUOTED_MAX) {
+			buf_adds(out, "...");
+			break;
+		}
+		if (gap)
+			buf_addch(out, ' ');
+		gap = false;
+		buf_add(out, valid.data + i, n);
+	}
+	buf_release(&clean);
+	buf_release(&valid);
+}
+
+const char *
+error_message(struct json_object *body)
+{
+	struct json_object *error = json_get(body, "error");
+	const char *text = json_get_text(body, "error", NULL);
+
+	if (text == NULL)
+		text = json_get_text(error, "message", NULL);
+	return text != NULL ? text : json_get_text(body, "message", NULL);
+}
+
+const char *
+error_code(struct json_object *body)
+{
+	struct json_object *error = json_get(body, "error");
+	const char *text = json_get_text(error, "code", NULL);
+
+	return text != NULL ? text : json_get_text(error, "type", NULL);
+}
+
+static bool
+web_page(const char *bytes, size_t len)
+{
+	while (len > 0 && blank(*bytes)) {
+		bytes++;
+		len--;
+	}
+	return len > 5 && (strncasecmp(bytes, "<!doc", 5) == 0 || strncasecmp(bytes, "<html", 5) == 0);
+}
+
+void
+quote_body(struct buf *out, const char *bytes, size_t len, const char *secret)
+{
+	struct json_object *body = NULL;
+	const char *message = NULL;
+
+	if (json_parse(&body, bytes, len, NULL) == 0)
+		message = error_message(body);
+	if (message != NULL)
+		quote_text(out, message, strlen(message), secret);
+	else if (web_page(bytes, len))
+		buf_adds(out, "(a web page)");
+	else
+		quote_text(out, bytes, len, secret);
+	json_object_put(body);
+}
