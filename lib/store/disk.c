@@ -1198,9 +1198,21 @@ overlap(const struct buf *text, const char *data, size_t len)
 	return n;
 }
 
+/* Whether the machine was started after the version was given out. */
+static bool
+before_boot(uint64_t version)
+{
+	struct timespec now, up;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	clock_gettime(CLOCK_BOOTTIME, &up);
+	return version / 1000000000 < (uint64_t)(now.tv_sec - up.tv_sec);
+}
+
 /*
- * How many bytes of the data of an append that a dead writer began are in the file. A file that is newer than the append
- * would have made it had it complete, unless it breaks off where it should go on.
+ * How many bytes of the data of an append that a dead writer began are in the file. A killed write(2) may have written
+ * any part of them, none with a new time among it. After a loss of power the journal may be older than the file:
+ * one that was changed since had the append complete.
  */
 static int
 already_there(const struct step *s, uint64_t *have, struct err *e)
@@ -1213,7 +1225,7 @@ already_there(const struct step *s, uint64_t *have, struct err *e)
 	*have = 0;
 	if (fstat(s->fd, &st) < 0)
 		return err_sys(e, "cannot look at '%s'", s->path);
-	newer = version_of(&st) >= s->version;
+	newer = version_of(&st) >= s->version && before_boot(s->version);
 	if ((uint64_t)st.st_size <= s->old_size) {
 		*have = newer ? s->len : 0;
 		return 0;
