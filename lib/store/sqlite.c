@@ -20,6 +20,7 @@
 #include "base/sha1.h"
 #include "lock.h"
 #include "path.h"
+#include "store/sqlite_peek.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -157,6 +158,7 @@ struct sqlite_store {
 	bool tuned;		/* durability was set */
 	sqlite3_stmt *statements[QUERIES];
 	struct memory_lock *locks;
+	bool peeked;		/* a question was already asked without opening it */
 };
 
 /* A row of files. */
@@ -469,6 +471,8 @@ classify(struct sqlite_store *s, struct err *e)
 
 /* ---- Opening ---- */
 
+static unsigned connections;	/* of this process, to whatever file */
+
 static void
 disconnect(struct sqlite_store *s)
 {
@@ -478,6 +482,8 @@ disconnect(struct sqlite_store *s)
 		sqlite3_finalize(s->statements[i]);
 		s->statements[i] = NULL;
 	}
+	if (s->db != NULL)
+		connections--;
 	sqlite3_close(s->db);
 	s->db = NULL;
 	s->layout = LAYOUT_UNKNOWN;
@@ -509,6 +515,13 @@ log_exists(struct sqlite_store *s)
 	return access(sqlite3_filename_wal(sqlite3_db_filename(s->db, "main")), F_OK) == 0;
 }
 
+/* The journal of a change that was not finished, which would have to be undone. */
+static bool
+journal_exists(struct sqlite_store *s)
+{
+	return access(sqlite3_filename_journal(sqlite3_db_filename(s->db, "main")), F_OK) == 0;
+}
+
 /* The locked-down connection: nothing in the database's schema is run, nothing of it is trusted. */
 static int
 connect_flags(struct sqlite_store *s, const char *name, int flags, struct err *e)
@@ -526,6 +539,7 @@ connect_flags(struct sqlite_store *s, const char *name, int flags, struct err *e
 
 	if (s->db == NULL)
 		return err_set(e, ERR_IO, "%s: out of memory", name_of(s));
+	connections++;
 	if (rc != SQLITE_OK) {
 		fail(s, e);
 		disconnect(s);
@@ -603,7 +617,7 @@ freeze(struct sqlite_store *s, struct err *e)
 	free(uri);
 	if (rc < 0)
 		return -1;
-	if (is_wal(s) && (rc = lock_shared(s, e)) == 0 && !log_exists(s)) {
+	if (is_wal(s) && (rc = lock_shared(s, e)) == 0 && !log_exists(s) && !journal_exists(s)) {
 		s->frozen = true;
 		return 1;
 	}
@@ -611,22 +625,31 @@ freeze(struct sqlite_store *s, struct err *e)
 	return rc;
 }
 
-/* 1 when connected, 0 when there is no file, -1 on error. */
+/* 1 when there is a file, 0 when there need not be one yet, -1 on error. */
 static int
-connect_file(struct sqlite_store *s, struct err *e)
+look_for(struct sqlite_store *s, struct err *e)
 {
 	struct stat st;
-	int rc;
 
-	if (s->db != NULL)
-		return 1;
 	if (stat(s->file, &st) < 0) {
 		if (errno == ENOENT && s->o.mode == STORE_CREATE)
 			return 0;
 		return err_sys(e, "%s", s->file);
 	}
-	if (!S_ISREG(st.st_mode))
-		return err_set(e, ERR_DATA, "%s: not a file", s->file);
+	return S_ISREG(st.st_mode) ? 1 : err_set(e, ERR_DATA, "%s: not a file", s->file);
+}
+
+/* 1 when connected, 0 when there is no file, -1 on error. */
+static int
+connect_file(struct sqlite_store *s, struct err *e)
+{
+	int rc;
+
+	if (s->db != NULL)
+		return 1;
+	rc = look_for(s, e);
+	if (rc <= 0)
+		return rc;
 	if (s->o.mode == STORE_READ && !s->live && (rc = freeze(s, e)) != 0)
 		return rc;
 	return connect_flags(s, s->file, SQLITE_OPEN_READWRITE, e) < 0 ? -1 : 1;
@@ -659,7 +682,7 @@ open_any(void **self, const char *where, const struct store_options *o, struct e
 	} else {
 		/* SQLite takes names with a colon and without a slash for something else. */
 		s->file = where[0] == '/' ? xstrdup(where) : xasprintf("./%s", where);
-		rc = connect_file(s, e);
+		rc = look_for(s, e);
 	}
 	if (rc < 0) {
 		free(s->file);
@@ -773,6 +796,12 @@ sqlite_close(void *self)
 	free(s);
 }
 
+static bool
+is_sane(const struct row *r)
+{
+	return r->id >= 1 && r->id <= FILES_MAX && r->base <= PLACES && r->size <= PLACES - r->base && r->run <= r->size;
+}
+
 /* 1 and the row, 0 when there is no such file, -1. */
 static int
 find(struct sqlite_store *s, const char *path, struct row *r, struct err *e)
@@ -796,11 +825,7 @@ find(struct sqlite_store *s, const char *path, struct row *r, struct err *e)
 	sqlite3_reset(st);
 	if ((int64_t)r->version < 1)
 		r->version = 1;
-	if (s->layout == LAYOUT_AG2)
-		return 1;
-	if (r->id < 1 || r->id > FILES_MAX || r->base > PLACES || r->size > PLACES - r->base || r->run > r->size)
-		return damaged(s, path, e);
-	return 1;
+	return s->layout == LAYOUT_AG2 || is_sane(r) ? 1 : damaged(s, path, e);
 }
 
 /* The paths below a directory: from "dir/" to before "dir0". */
@@ -875,6 +900,34 @@ stat_path(struct sqlite_store *s, const char *path, struct store_stat *st, struc
 	return is_dir(s, path, e);
 }
 
+/* The first question can be answered without opening the database. -1 when this one cannot. */
+static int
+peek(struct sqlite_store *s, const char *path, struct store_stat *st)
+{
+	const char *sql[SCHEMA];
+	struct peek_row found;
+	struct row r;
+	size_t i;
+	int rc;
+
+	if (s->o.mode != STORE_READ || s->db != NULL || connections > 0 || s->peeked || path[1] == '\0')
+		return -1;
+	s->peeked = true;
+	for (i = 0; i < SCHEMA; i++)
+		sql[i] = schema[i].sql;
+	rc = sqlite_peek(s->file, sql, SCHEMA, APPLICATION_ID, LAYOUT_VERSION, path, &found);
+	if (rc == 2)
+		*st = (struct store_stat){ .mtime = -1, .dir = true };
+	if (rc != 1)
+		return rc == 2 ? 1 : rc;
+	r = (struct row){ .id = found.id, .base = (uint64_t)found.base, .size = (uint64_t)found.size, .run = (uint64_t)found.run,
+	    .version = (uint64_t)found.version, .mtime = found.mtime };
+	if (!is_sane(&r) || found.version < 1)
+		return -1;
+	fill_stat(st, &r);
+	return 1;
+}
+
 static int
 sqlite_stat(void *self, const char *path, struct store_stat *st, struct err *e)
 {
@@ -882,7 +935,9 @@ sqlite_stat(void *self, const char *path, struct store_stat *st, struct err *e)
 	struct store_stat found;
 	int rc;
 
-	READING(s, rc, e, rc = stat_path(s, path, &found, e));
+	rc = peek(s, path, &found);
+	if (rc < 0)
+		READING(s, rc, e, rc = stat_path(s, path, &found, e));
 	if (rc > 0 && st != NULL)
 		*st = found;
 	return rc;
@@ -949,8 +1004,10 @@ gather(struct sqlite_store *s, const char *path, unsigned flags, struct children
 			struct store_stat file = { .mtime = -1 };
 
 			if (flags & STORE_LIST_STAT) {
+				int64_t v = sqlite3_column_int64(st, 2);
+
 				file.size = (uint64_t)sqlite3_column_int64(st, 1);
-				file.version = (uint64_t)sqlite3_column_int64(st, 2);
+				file.version = v < 1 ? 1 : (uint64_t)v;
 				file.mtime = sqlite3_column_double(st, 3);
 			}
 			add_child(c, p, len, file);

@@ -6,11 +6,14 @@
 #include "base/io.h"
 #include "base/sha1.h"
 #include "store/backend.h"
+#include "store/sqlite_peek.h"
 #include "tap.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 
@@ -1108,6 +1111,39 @@ memory(void)
 	ok(store_memory.open(&s, "name", &o, &e) < 0 && e.code == ERR_USAGE, "it has no name");
 }
 
+/* A limit on the size of files stands for a full disk. */
+static void
+full_disk(void)
+{
+	char *file = fresh();
+	struct buf big = BUF_INIT;
+	void *s = open_store(file, STORE_CREATE);
+	int status;
+	pid_t pid;
+
+	put(s, "/a", "text");
+	be->close(s);
+	pattern(&big, 2000000, 1);
+	if ((pid = fork()) < 0)
+		bail("cannot fork");
+	if (pid == 0) {
+		struct rlimit limit = { 400000, 400000 };
+
+		signal(SIGXFSZ, SIG_IGN);
+		setrlimit(RLIMIT_FSIZE, &limit);
+		s = open_store(file, STORE_WRITE);
+		_exit(one(s, STORE_OP_WRITE, "/a", big.data, big.len, NULL) < 0 && e.code == ERR_IO ? 0 : 1);
+	}
+	waitpid(pid, &status, 0);
+	is_int(status, 0, "a full disk is told");
+	s = open_store(file, STORE_WRITE);
+	holds(s, "/a", "text", "after that");
+	ok(add(s, "/a", "!") == 0, "and when there is room again, all goes on");
+	be->close(s);
+	buf_release(&big);
+	free(file);
+}
+
 /* The limit is checked before anything is copied, so these bytes need not be there. */
 static void
 too_large(void)
@@ -1147,6 +1183,171 @@ locks(void)
 	free(link);
 }
 
+/* ---- The short way to an answer ---- */
+
+#define STATEMENTS 7
+
+static void
+schema_of(const char *file, char **sql)
+{
+	sqlite3 *db = client(file);
+	sqlite3_stmt *st;
+	int i;
+
+	sqlite3_prepare_v2(db, "SELECT sql FROM sqlite_master WHERE sql NOT NULL ORDER BY rowid", -1, &st, NULL);
+	for (i = 0; i < STATEMENTS && sqlite3_step(st) == SQLITE_ROW; i++)
+		sql[i] = xstrdup((const char *)sqlite3_column_text(st, 0));
+	if (i < STATEMENTS)
+		bail("the schema is shorter than expected");
+	sqlite3_finalize(st);
+	sqlite3_close(db);
+}
+
+static void
+free_schema(char **sql)
+{
+	int i;
+
+	for (i = 0; i < STATEMENTS; i++)
+		free(sql[i]);
+}
+
+static int
+peek(const char *file, char **sql, const char *path, struct peek_row *row)
+{
+	return sqlite_peek(file, (const char *const *)sql, STATEMENTS, 0x61673273, 1, path, row);
+}
+
+/* The question of number i: a path that was written, one below or beside it, a beginning of one, or its directory. */
+static char *
+question(struct buf *b, int i, int names, int files)
+{
+	unsigned r = (unsigned)(i % files) * 1103515245u + 12345;
+	int k;
+
+	buf_reset(b);
+	buf_addf(b, "/%u/", r >> 16 & 15);
+	for (k = 0; k < names; k++)
+		buf_addch(b, (char)('a' + (r >> 20) % 3));
+	buf_addf(b, "%u/%d", r >> 24, i % files % 7);
+	if (i >= files && i % 3 == 0)
+		buf_addch(b, "x/0\xff"[i / 3 % 4]);
+	if (i >= files && i % 3 == 1)
+		b->data[2 + (unsigned)i * 7919u % (b->len - 2)] = '\0';
+	if (b->data[strlen(b->data) - 1] == '/')
+		b->data[strlen(b->data) - 1] = '\0';
+	if (i >= files && i % 3 == 2)
+		*strrchr(b->data, '/') = '\0';
+	return b->data;
+}
+
+/* Every answer that is given is SQLite's, and nearly all are given. */
+static void
+peeks(int page_size, int files, int names)
+{
+	char *file = fresh(), *pragma = xasprintf("PRAGMA page_size = %d; VACUUM", page_size);
+	int i, n = 3 * files, known = 0, right = 0, *rc = xcalloc((size_t)n, sizeof(*rc));
+	struct peek_row *rows = xcalloc((size_t)n, sizeof(*rows));
+	char *sql[STATEMENTS];
+	struct buf q = BUF_INIT;
+	struct store_op *ops = xcalloc((size_t)files, sizeof(*ops));
+	struct store_stat st;
+	void *s;
+
+	sql_file(file, pragma);
+	s = open_store(file, STORE_CREATE);
+	for (i = 0; i < files; i++)
+		ops[i] = (struct store_op){ .kind = STORE_OP_APPEND, .path = xstrdup(question(&q, i, names, files)), .data = "12345", .len = (size_t)i % 5 };
+	ok(be->commit(s, ops, (size_t)files, &e) == 0, "%d files in pages of %d: %s", files, page_size, e.msg);
+	for (i = 0; i < files; i += 9)
+		one(s, STORE_OP_DELETE, ops[i].path, NULL, 0, NULL);
+	be->close(s);
+	schema_of(file, sql);
+	for (i = 0; i < n; i++)
+		rc[i] = peek(file, sql, question(&q, i, names, files), &rows[i]);
+	s = open_store(file, STORE_WRITE);
+	for (i = 0; i < n; i++) {
+		int want = be->stat(s, question(&q, i, names, files), &st, &e);
+
+		known += rc[i] >= 0;
+		right += rc[i] < 0 || (want == 0 && rc[i] == 0) || (want == 1 && st.dir && rc[i] == 2) ||
+		    (want == 1 && !st.dir && rc[i] == 1 && (uint64_t)rows[i].size == st.size &&
+		    (uint64_t)rows[i].version == st.version && fabs(rows[i].mtime - st.mtime) < 1e-9);
+	}
+	is_int(right, n, "the answers from the file are SQLite's: %d files in pages of %d, names of %d", files, page_size, names);
+	ok(known >= n - n / 10, "and %d of %d are known", known, n);
+	be->close(s);
+	for (i = 0; i < files; i++)
+		free((char *)ops[i].path);
+	free_schema(sql);
+	buf_release(&q);
+	free(ops);
+	free(rows);
+	free(rc);
+	free(pragma);
+	free(file);
+}
+
+static void
+peeks_only_when_sure(void)
+{
+	char *file = fresh(), *log = xasprintf("%s-wal", file), *link = xasprintf("%s/peek.db", tmpdir());
+	char *sql[STATEMENTS], *view;
+	struct peek_row row;
+	struct buf whole = BUF_INIT;
+	void *s = open_store(file, STORE_CREATE);
+	size_t i, answers = 0;
+	sqlite3 *db;
+	int fd;
+
+	put(s, "/a", "text");
+	be->close(s);
+	schema_of(file, sql);
+	is_int(peek(file, sql, "/a", &row), 1, "a file");
+	is_int(row.size, 4, "its size");
+	is_int(sqlite_peek(file, (const char *const *)sql, STATEMENTS, 0x61673273, 2, "/a", &row), -1, "not in a newer layout");
+	view = sql[3];
+	sql[3] = (char[]){ "CREATE VIEW entries AS SELECT 1" };
+	is_int(peek(file, sql, "/a", &row), -1, "not with another schema");
+	sql[3] = view;
+	if (symlink(file, link) < 0)
+		bail("cannot link");
+	is_int(peek(link, sql, "/a", &row), -1, "not through a link: the log would be elsewhere");
+	db = client(file);
+	sql_number(db, "SELECT count(*) FROM files");
+	ok(access(log, F_OK) == 0, "while another uses the log");
+	is_int(peek(file, sql, "/a", &row), -1, "it is left to SQLite");
+	sqlite3_close(db);
+	sql_file(file, "PRAGMA journal_mode = DELETE");
+	is_int(peek(file, sql, "/a", &row), -1, "and when there is no log");
+	sql_file(file, "PRAGMA journal_mode = WAL");
+	is_int(peek(file, sql, "/a", &row), 1, "but not else");
+
+	/* Whatever byte is damaged: an answer or none, but no harm. */
+	if (io_read_file(file, &whole, &e) < 0)
+		bail("cannot read %s", file);
+	for (i = 0; i < whole.len; i += 1 + i % 3) {
+		struct peek_row r;
+
+		if (i % 4096 > 1400 && i % 4096 < 3900 && i > 4096)
+			continue;
+		fd = open(file, O_WRONLY);
+		if (pwrite(fd, (char[]){ (char)(whole.data[i] ^ 0x81) }, 1, (off_t)i) != 1)
+			bail("cannot write");
+		answers += peek(file, sql, "/a", &r) >= -1;
+		if (pwrite(fd, whole.data + i, 1, (off_t)i) != 1)
+			bail("cannot write");
+		close(fd);
+	}
+	ok(answers > 1000, "damage does no harm: %zu kinds", answers);
+	is_int(peek(file, sql, "/a", &row), 1, "and without damage it is known again");
+	buf_release(&whole);
+	free_schema(sql);
+	free(file);
+	free(log);
+	free(link);
+}
+
 int
 main(void)
 {
@@ -1169,7 +1370,14 @@ main(void)
 	read_only();
 	whole_copies();
 	memory();
+	full_disk();
 	too_large();
 	locks();
+	peeks(4096, 1, 3);
+	peeks(4096, 300, 3);
+	peeks(4096, 3000, 40);
+	peeks(8192, 3000, 200);
+	peeks(65536, 2000, 5);
+	peeks_only_when_sure();
 	return done();
 }
