@@ -100,9 +100,9 @@ read_input(const char *file, struct buf *out)
 const char *
 stream_operand(struct store *s, const char *arg)
 {
+	static char *id;
 	struct err e = ERR_INIT;
 	bool fresh;
-	char *id;
 
 	if (stream_resolve(s, arg, &id, &fresh, &e) < 0)
 		fail(&e);

@@ -228,21 +228,23 @@ print_summary(const struct transcript *t, struct json_object *data)
 	print_labelled(t, "\033[1;35m", label, data, "summary");
 }
 
-/* Of everything else one line: its name, and its content. */
+/* Of everything else one line: its name, and what it is about. */
 static void
 print_other(const struct transcript *t, struct event *ev, struct json_object *data)
 {
+	static const char *const keys[] = { "content", "objective", "type_name", "reason" };
 	struct json_peek peek = { 0 };
 	struct buf line = BUF_INIT;
-	const char *why, *text;
-	size_t at, len;
+	const char *why, *text = NULL;
+	size_t at, len, i;
 
 	json_scan(ev->line, ev->len, &peek, &at, &why);
 	if (ev->type->flags & EV_UNKNOWN && peek.type != NULL)
 		buf_add(&line, peek.type, peek.type_len);
 	else
 		buf_adds(&line, ev->type->last);
-	text = json_get_text(data, "content", &len);
+	for (i = 0; i < sizeof(keys) / sizeof(*keys) && text == NULL; i++)
+		text = json_get_text(data, keys[i], &len);
 	if (text != NULL) {
 		buf_adds(&line, ": ");
 		buf_add(&line, text, len);
