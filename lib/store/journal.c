@@ -299,7 +299,8 @@ journal_begin(struct journal *j, const struct buf *record, const struct iovec *d
 	if (j->area == HEAD) {
 		memcpy(page + HEAD, record->data, record->len);
 		for (i = 0; i < n; i++) {
-			memcpy(page + len, data[i].iov_base, data[i].iov_len);
+			if (data[i].iov_len > 0)	/* else iov_base may be NULL */
+				memcpy(page + len, data[i].iov_base, data[i].iov_len);
 			len += data[i].iov_len;
 		}
 	} else {
