@@ -46,7 +46,7 @@ on_terminal() {
 
 # The sanitizers reserve more address space than ulimit -v would leave.
 limited() {
-	case $AG2_BUILD in
+	case $BIN in
 	*asan*) bash -c "$2" ;;
 	*) bash -c "ulimit -v $1; $2" ;;
 	esac

@@ -182,13 +182,15 @@ run_run(char **args, int n)
 {
 	struct buf url = BUF_INIT;
 	struct store *s;
+	bool private;
 
 	store_url_given(&url);
-	if (strncmp(url.data, "memory:", 7) == 0)
+	private = strncmp(url.data, "memory:", 7) == 0;
+	buf_release(&url);
+	if (private)
 		return run_private(args);
 	s = open_store(STORE_CREATE);
-	buf_reset(&url);
-	buf_adds(&url, store_url(s));
+	buf_adds(&url, store_url(s));	/* absolute */
 	store_close(s);
 	become(args, url.data);
 }
