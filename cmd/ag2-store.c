@@ -1,6 +1,7 @@
 /* ag2-store: looks into a knowledge store and changes it. Everything but the table is in store/. */
 #include "store/command.h"
 
+#include "config.h"
 #include "stream.h"
 
 #include <fcntl.h>
@@ -36,10 +37,30 @@ static const struct command *const commands[] = {
 
 /* ---- what commands use ---- */
 
+/* That of -c, read at the first call; NULL without -c. */
+static const struct agent *
+agent_file(void)
+{
+	static struct agent agent;
+	struct err e = ERR_INIT;
+
+	if (config != NULL && agent.file == NULL && agent_read(&agent, config, &e) < 0)
+		log_fail(&e);
+	return config != NULL ? &agent : NULL;
+}
+
+static const char *
+agent_store(void)
+{
+	const struct agent *agent = url == NULL ? agent_file() : NULL;
+
+	return agent != NULL ? agent->store : NULL;
+}
+
 struct store *
 open_store(enum store_mode mode)
 {
-	return cli_open(url, NULL, mode);
+	return cli_open(url, agent_store(), mode);
 }
 
 void
@@ -47,14 +68,16 @@ store_url_given(struct buf *out)
 {
 	struct err e = ERR_INIT;
 
-	if (cli_store_url(out, url, NULL, NULL, &e) < 0)
+	if (cli_store_url(out, url, agent_store(), NULL, &e) < 0)
 		log_fail(&e);
 }
 
 const char *
 agent_name(void)
 {
-	return "agent";
+	const struct agent *agent = agent_file();
+
+	return agent != NULL ? agent->name : "agent";
 }
 
 noreturn void

@@ -431,6 +431,37 @@ on_terminal() {
 	has "AG2_STORE"
 }
 
+@test "the store of an agent file is used with -c, below -s and above AG2_STORE" {
+	mkdir sub
+	cat >sub/agent.yaml <<-'END'
+		name: scribe
+		model: openai:gpt-5
+		knowledge:
+		  store: ./from-file.db
+	END
+	chmod 600 sub/agent.yaml
+	put /in-env 1
+	ag2-store -c sub/agent.yaml init >/dev/null
+	[ -f sub/from-file.db ]
+	run -0 ag2-store cat -c sub/agent.yaml /.initialized
+	output_is scribe
+	cd /
+	run -0 ag2-store -c "$TMP/sub/agent.yaml" run -- sh -c 'ag2-store cat /.initialized'
+	output_is scribe
+	run -0 ag2-store -c "$TMP/sub/agent.yaml" -s "$AG2_STORE" ls
+	output_is in-env
+	cd "$TMP"
+	printf 'name: x\nmodel: openai:gpt-5\n' >sub/agent.yaml
+	run -0 ag2-store -c sub/agent.yaml ls
+	output_is in-env
+	run -66 ag2-store -c sub/nope.yaml ls
+	printf 'nme: x\n' >sub/agent.yaml
+	run -78 ag2-store -c sub/agent.yaml ls
+	has "name"
+	chmod 666 sub/agent.yaml
+	run -77 ag2-store -c sub/agent.yaml ls
+}
+
 @test "usage errors exit 64 and say what to look at" {
 	for c in "" "nope" "cat" "write" "write /a b c" "ls a b" "exists" "exists a b" "stat" "rm" "append" "lock" "lock /a" \
 		"lock /a --" "run" "ls --nope" "ls -z" "write --if-version" "write --if-version=x /a" "write --if-version=-1 /a" \
@@ -617,8 +648,8 @@ on_terminal() {
 	run -5 ag2-store -s "disk:$TMP/x" run -- sh -c 'echo "$AG2_STORE"; exit 5'
 	output_is "disk:$TMP/x"
 	cd "$TMP"
-	run -0 ag2-store -s ./rel run sh -c 'cd /; ag2-store write /a </dev/null; ag2-store ls'
-	output_is a
+	run -0 ag2-store -s ./rel run sh -c 'cd /; ag2-store write /a </dev/null; echo "$AG2_STORE"; ag2-store ls'
+	output_is "$(printf 'disk:%s/rel\na' "$TMP")"
 	[ -e "$TMP/rel" ]
 	run -127 ag2-store run -- ./no-such-program
 }

@@ -303,8 +303,6 @@ call(const struct llm_request *r, const struct buf *bytes, const struct llm_sink
 }
 
 const struct provider provider_exec = {
-	.name = NAME,
-	.summary = "a command: the stream on stdin, the answer or event lines on stdout",
 	.lines = true,
 	.body = body,
 	.call = call,

@@ -1,110 +1,15 @@
 #include "llm/llm.h"
 
 #include "base/alloc.h"
-#include "base/opts.h"
 #include "llm/cassette.h"
 #include "llm/provider.h"
 
 #include <stdlib.h>
 
-#define TIMEOUT 600	/* seconds */
-
-static const struct provider *const providers[] = { &provider_openai, &provider_exec };
-#define PROVIDERS (sizeof(providers) / sizeof(providers[0]))
+#define FUNCTIONS(id, name, key_env, summary) &provider_##id,
+static const struct provider *const providers[] = { PROVIDER_LIST(FUNCTIONS) };
 
 static struct cassette *recording, *replaying;
-
-static const struct provider *
-find_provider(const char *name, size_t len)
-{
-	size_t i;
-
-	for (i = 0; i < PROVIDERS; i++)
-		if (strlen(providers[i]->name) == len && memcmp(providers[i]->name, name, len) == 0)
-			return providers[i];
-	return NULL;
-}
-
-static int
-unknown_provider(const char *name, size_t len, struct err *e)
-{
-	const char *names[PROVIDERS], *near;
-	struct buf all = BUF_INIT;
-	char *word = xmemdup0(name, len);
-	size_t i;
-
-	for (i = 0; i < PROVIDERS; i++) {
-		names[i] = providers[i]->name;
-		buf_addf(&all, "%s%s", i == 0 ? "" : i + 1 == PROVIDERS ? " and " : ", ", names[i]);
-	}
-	near = nearest(word, names, PROVIDERS);
-	if (near != NULL)
-		err_set(e, ERR_USAGE, "no provider '%.100s': did you mean %s?", word, near);
-	else
-		err_set(e, ERR_USAGE, "no provider '%.100s': there are %s", word, all.data);
-	buf_release(&all);
-	free(word);
-	return -1;
-}
-
-int
-llm_config_parse(struct llm_config *c, const char *text, struct err *e)
-{
-	const char *colon = strchr(text, ':');
-	const struct provider *p;
-
-	if (colon == NULL)
-		return err_set(e, ERR_USAGE, "the model '%.100s' names no provider: write PROVIDER:MODEL, such as openai:gpt-5", text);
-	p = find_provider(text, (size_t)(colon - text));
-	if (p == NULL)
-		return unknown_provider(text, (size_t)(colon - text), e);
-	if (colon[1 + strspn(colon + 1, " \t\r\n")] == '\0')
-		return err_set(e, ERR_USAGE, "the model '%.100s' names a provider but no model", text);
-	free(c->provider);
-	free(c->model);
-	c->provider = xstrdup(p->name);
-	c->model = xstrdup(colon + 1);
-	return 0;
-}
-
-void
-llm_config_release(struct llm_config *c)
-{
-	free(c->provider);
-	free(c->model);
-	free(c->base_url);
-	free(c->api_key_env);
-	free(c->api_key_cmd);
-	if (c->api_key != NULL)
-		explicit_bzero(c->api_key, strlen(c->api_key));
-	free(c->api_key);
-	free(c->cwd);
-	*c = (struct llm_config){ .temperature = -1 };
-}
-
-const char *
-llm_key_env(const struct llm_config *c)
-{
-	const struct provider *p = c->provider != NULL ? find_provider(c->provider, strlen(c->provider)) : NULL;
-
-	return p == NULL || p->key_env == NULL ? NULL : c->api_key_env != NULL ? c->api_key_env : p->key_env;
-}
-
-bool
-llm_provider_list(size_t i, const char **name, const char **summary)
-{
-	if (i >= PROVIDERS)
-		return false;
-	*name = providers[i]->name;
-	*summary = providers[i]->summary;
-	return true;
-}
-
-double
-llm_timeout(const struct llm_config *c)
-{
-	return c->timeout > 0 ? c->timeout : TIMEOUT;
-}
 
 void
 llm_reply_release(struct llm_reply *r)
@@ -129,13 +34,13 @@ static const struct provider *
 provider_of(const struct llm_request *r, struct err *e)
 {
 	const char *name = r->config->provider;
-	const struct provider *p = name != NULL ? find_provider(name, strlen(name)) : NULL;
+	size_t i;
 
-	if (name == NULL)
+	if (name == NULL) {
 		err_set(e, ERR_CONFIG, "no model: name one as PROVIDER:MODEL, such as openai:gpt-5");
-	else if (p == NULL)
-		unknown_provider(name, strlen(name), e);
-	return p;
+		return NULL;
+	}
+	return provider_index(name, strlen(name), &i, e) == 0 ? providers[i] : NULL;
 }
 
 int

@@ -1,5 +1,5 @@
 /*
- * Asking a model. A provider is one file and one row in llm.c: it builds a request body from prompts, events and tools,
+ * Asking a model. A provider is one file and one row in provider.h: it builds a request body from prompts, events and tools,
  * and takes the answer's frames apart. HTTP is in http.c (the only file that knows libcurl), SSE framing in sse.c,
  * cassettes in cassette.c.
  */

@@ -824,9 +824,6 @@ call(const struct llm_request *r, const struct buf *bytes, const struct llm_sink
 }
 
 const struct provider provider_openai = {
-	.name = NAME,
-	.summary = "OpenAI Chat Completions, and servers compatible with it (base URL)",
-	.key_env = "OPENAI_API_KEY",
 	.body = body,
 	.call = call,
 };

@@ -11,9 +11,15 @@ struct llm_sink {
 };
 int sink_text(const struct llm_sink *s, const char *text, size_t len, struct err *e);
 
+/* Every provider: provider_ID, its name, the variable its key comes from (NULL: it has no keys), one line for usage texts. */
+#define PROVIDER_LIST(row) \
+	row(openai, "openai", "OPENAI_API_KEY", "OpenAI Chat Completions, and servers compatible with it (base URL)") \
+	row(exec, "exec", NULL, "a command: the stream on stdin, the answer or event lines on stdout")
+
+/* Its place in the list. ERR_USAGE names the nearest, or all. */
+int provider_index(const char *name, size_t len, size_t *index, struct err *e);
+
 struct provider {
-	const char *name, *summary;
-	const char *key_env;		/* NULL: it has no keys */
 	bool lines;			/* its body is JSON lines, not one JSON object */
 	/* The request as bytes. What a cassette compares. */
 	int (*body)(const struct llm_request *r, struct buf *out, struct err *e);
@@ -22,7 +28,9 @@ struct provider {
 	    struct err *e);
 };
 
-extern const struct provider provider_openai, provider_exec;
+#define DECLARE(id, name, key_env, summary) extern const struct provider provider_##id;
+PROVIDER_LIST(DECLARE)
+#undef DECLARE
 
 /* The time limit that is in force, in seconds. */
 double llm_timeout(const struct llm_config *c);

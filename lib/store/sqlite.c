@@ -129,8 +129,8 @@ static const char *const queries[QUERIES] = {
 	[Q_PUT] = "INSERT INTO segments VALUES(?1, ?2)",
 	[Q_MOVE] = "UPDATE segments SET id = id + ?3 WHERE id BETWEEN ?1 AND ?2",
 	/* The next id, or, when those are used up, the first gap. */
-	[Q_FREE] = "SELECT COALESCE((SELECT NULLIF(COALESCE(max(id), 0) + 1, 8388608) FROM files), (SELECT min(i) + 1 FROM "
-	    "(SELECT 0 AS i UNION ALL SELECT id FROM files) WHERE NOT EXISTS (SELECT 1 FROM files WHERE id = i + 1)))",
+	[Q_FREE] = ("SELECT COALESCE((SELECT NULLIF(COALESCE(max(id), 0) + 1, 8388608) FROM files), (SELECT min(i) + 1 FROM "
+	    "(SELECT 0 AS i UNION ALL SELECT id FROM files) WHERE NOT EXISTS (SELECT 1 FROM files WHERE id = i + 1)))"),
 	[Q_NEW] = "INSERT INTO files(id, base, run, size, version, mtime, path) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
 	[Q_SAVE] = "UPDATE files SET base = ?2, run = ?3, size = ?4, version = ?5, mtime = ?6 WHERE id = ?1",
 	[Q_RENUMBER] = "UPDATE files SET id = ?2 WHERE id = ?1",

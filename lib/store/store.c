@@ -83,6 +83,16 @@ unknown_scheme(const char *url, size_t len, struct err *e)
 	return -1;
 }
 
+/* "/a/./b" is "/a/b": it is shown to people, and compared by them. */
+static void
+drop_dots(char *path)
+{
+	char *dot;
+
+	while ((dot = strstr(path, "/./")) != NULL)
+		memmove(dot, dot + 2, strlen(dot + 2) + 1);
+}
+
 /* Fills l from url; the location is made absolute here, once, so that a later chdir changes nothing. */
 static int
 locate(const char *url, struct location *l, struct err *e)
@@ -108,11 +118,13 @@ locate(const char *url, struct location *l, struct err *e)
 	len = mark ? (size_t)(mark - where) : strlen(where);
 	if (len == 0 || where[0] == '/') {
 		l->where = xmemdup0(where, len);
+		drop_dots(l->where);
 		return 0;
 	}
 	if ((cwd = getcwd(NULL, 0)) == NULL)
 		return err_sys(e, "cannot tell the current directory");
 	l->where = xasprintf("%s/%.*s", strcmp(cwd, "/") == 0 ? "" : cwd, (int)len, where);
+	drop_dots(l->where);
 	free(cwd);
 	return 0;
 }
