@@ -131,7 +131,10 @@ replay_prune_held(const struct replay_event *events, size_t n, size_t cut, bool 
 		keep[i] = yes;
 	}
 	for (i = cut; i < n; i++) {
-		yes = provides(events[i].event) ? keep[i] : !needs_calls(events[i].event) || is_answerable(events[i].event, &set, e);
+		if (provides(events[i].event))
+			yes = keep[i];
+		else
+			yes = needs_calls(events[i].event) ? is_answerable(events[i].event, &set, e) : 1;
 		if (yes < 0)
 			goto out;
 		keep[i] = yes;

@@ -275,7 +275,11 @@ give_notes(struct sendable *s, struct err *e)
 	size_t i;
 	int rc = 0;
 
+	if (list.n == 0)
+		return 0;
 	s->notes = (struct event_list){ 0 };
+	unit_release(&s->unit);		/* a note is a request */
+	idset_reset(&s->builtin);
 	for (i = 0; i < list.n && rc == 0; i++)
 		rc = forward(s, list.items[i], e);
 	event_list_release(&list);
@@ -448,13 +452,12 @@ container_of_one(struct results *r, size_t i)
 }
 
 /* A late result becomes a note, which waits until no unit is in its way. */
-static int
-note_late(struct sendable *s, struct late_call *late, struct json_object *result, uint64_t line, struct err *e)
+static void
+note_late(struct sendable *s, struct late_call *late, struct json_object *result, uint64_t line)
 {
 	late->open = false;
 	count(s, NOTED, line);
 	event_list_add(&s->notes, mend_note(result));
-	return s->unit.active && s->unit.missing > 0 ? 0 : give_notes(s, e);
 }
 
 /* A late result goes into its slot. */
@@ -491,8 +494,8 @@ take_results(struct sendable *s, struct results *r, struct err *e)
 			r->blank |= mend_blank_result(one);
 		} else if (fate == LATE && late->slot != NO_SLOT) {
 			move_late(s, late, container_of_one(r, i));
-		} else if (fate == LATE && note_late(s, late, one, r->ev->number, e) < 0) {
-			return -1;
+		} else if (fate == LATE) {
+			note_late(s, late, one, r->ev->number);
 		}
 	}
 	return give_taken(s, r, e);
@@ -531,13 +534,15 @@ on_result(struct sendable *s, struct event *ev, struct json_object *data, struct
 	const char *id = json_get_text(data, "parent_id", &len);
 
 	if (id != NULL && idset_find(&s->builtin, id, len) != SIZE_MAX)
-		return give(s, ev, e);
+		return forward(s, ev, e);
 	i = unit_call(u, id, len);
 	if (i == SIZE_MAX) {
 		if (fate_of(s, id, len, &late, ev) != LATE)
 			return 0;
-		if (late->slot == NO_SLOT)
-			return note_late(s, late, data, ev->number, e);
+		if (late->slot == NO_SLOT) {
+			note_late(s, late, data, ev->number);
+			return after_results(s, e);
+		}
 		u = &s->slots[late->slot].unit;
 		i = late->call;
 	}
@@ -547,7 +552,7 @@ on_result(struct sendable *s, struct event *ev, struct json_object *data, struct
 	}
 	u->calls[i].loose = mend_result_record(ev);
 	if (late == NULL)
-		return give(s, ev, e);
+		return forward(s, ev, e);
 	event_list_add(&s->slots[late->slot].lines, event_dup(ev));
 	return 0;
 }
@@ -619,7 +624,7 @@ on_calls(struct sendable *s, struct event *ev, struct err *e)
 	struct unit *u = s->unit.active ? &s->unit : NULL;
 
 	event_ids(ev, is_announced, &u, NULL);
-	return u != NULL ? give(s, ev, e) : 0;
+	return u != NULL ? forward(s, ev, e) : 0;
 }
 
 static int
@@ -630,7 +635,7 @@ on_builtin_call(struct sendable *s, struct event *ev, struct json_object *data, 
 
 	if (id != NULL && len > 0)
 		idset_add(&s->builtin, id, len, NULL);
-	return give(s, ev, e);
+	return give_pending(s, true, e) < 0 ? -1 : forward(s, ev, e);
 }
 
 /* Types that are not in the table, by their names: a provider's own tool events are paired as well. */
@@ -718,7 +723,7 @@ sendable_end(struct stage *stage, struct err *e)
 	/* A call that is open at the end may still be answered; but not behind a note. */
 	if (u->active && u->missing > 0 && (s->notes.n > 0 || chain_opts(stage->chain)->answer_open || all_came_alone(u)))
 		rc = forward_own(s, fill_missing(s, u), e);
-	if (rc < 0 || give_notes(s, e) < 0 || give_pending(s, false, e) < 0 || play_held(s, e) < 0)
+	if (rc < 0 || give_pending(s, false, e) < 0 || give_notes(s, e) < 0 || play_held(s, e) < 0)
 		return -1;
 	if (chain_opts(stage->chain)->tell_repairs)
 		tell(s);

@@ -26,7 +26,8 @@ read_before(struct backwards *b, struct err *e)
 
 	if (b->start < block) {
 		bigger = xmalloc(2 * b->cap + block);
-		memcpy(bigger + 2 * b->cap + block - have, b->data + b->start, have);
+		if (have > 0)
+			memcpy(bigger + 2 * b->cap + block - have, b->data + b->start, have);
 		free(b->data);
 		b->data = bigger;
 		b->cap = 2 * b->cap + block;
