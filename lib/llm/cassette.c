@@ -318,7 +318,7 @@ differ(struct difference *d, struct json_object *want, struct json_object *got, 
 
 struct question {
 	const struct llm_request *r;
-	struct json_object *all;	/* {"ask", "contains", "request", "provider", "model"}: what an entry may be compared with */
+	struct json_object *all;	/* {"ask", "request", "provider", "model"}: what an entry may be compared with */
 };
 
 static int
@@ -348,31 +348,40 @@ lacks(struct json_object *text, struct json_object *part)
 	    json_object_get_string(part), (size_t)json_object_get_string_len(part)) == NULL;
 }
 
+/* Whether one of an entry's conditions does not hold; path is what leads to where. */
+static bool
+unfit_in(struct difference *d, const struct entry *entry, const struct question *q, const char *key)
+{
+	struct json_object *want = json_get(entry->value, key), *got = json_get(q->all, key);
+
+	if (want == NULL)
+		return false;
+	buf_reset(&d->path);
+	if (strcmp(key, "request") != 0)
+		buf_adds(&d->path, key);
+	if (strcmp(key, "contains") == 0) {
+		d->want = want;
+		d->got = json_get(q->all, "ask");
+		if (lacks(d->got, want))
+			return true;
+	} else if (differ(d, want, got, strcmp(key, "request") == 0)) {
+		return true;
+	}
+	d->same++;
+	return false;
+}
+
 /* What was asked is compared before who was asked: the nearest entry is one about the same. */
 static bool
 unfit(struct difference *d, const struct entry *entry, const struct question *q)
 {
-	static const char *const keys[] = { "ask", "request", "provider", "model" };
-	struct json_object *want;
+	static const char *const keys[] = { "ask", "contains", "request", "provider", "model" };
 	size_t i;
 
-	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		want = json_get(entry->value, keys[i]);
-		buf_reset(&d->path);
-		if (strcmp(keys[i], "request") != 0)
-			buf_adds(&d->path, keys[i]);
-		if (want != NULL && differ(d, want, json_get(q->all, keys[i]), i == 1))
+	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (unfit_in(d, entry, q, keys[i]))
 			return true;
-		d->same += want != NULL;
-	}
-	want = json_get(entry->value, "contains");
-	if (!lacks(json_get(q->all, "ask"), want))
-		return false;
-	buf_reset(&d->path);
-	buf_adds(&d->path, "contains");
-	d->want = want;
-	d->got = json_get(q->all, "ask");
-	return true;
+	return false;
 }
 
 static struct entry *
@@ -442,14 +451,16 @@ no_answer(const struct cassette *c, const struct question *q, struct err *e)
 {
 	struct difference d, nearest = { .path = BUF_INIT };
 	struct buf want = BUF_INIT, got = BUF_INIT;
-	size_t i, line = 0, at;
+	size_t i, line = 0, at, common = 0;
 
 	for (i = 0; i < c->n; i++) {
 		d = (struct difference){ .path = BUF_INIT };
 		unfit(&d, &c->entries[i], q);
-		if (line == 0 || d.same >= nearest.same) {
+		at = common_prefix(d.want, d.got);
+		if (line == 0 || d.same > nearest.same || (d.same == nearest.same && at > common)) {
 			buf_release(&nearest.path);
 			nearest = d;
+			common = at;
 			line = c->entries[i].line;
 		} else {
 			buf_release(&d.path);
@@ -457,9 +468,8 @@ no_answer(const struct cassette *c, const struct question *q, struct err *e)
 	}
 	if (line == 0)
 		return err_set(e, ERR_UNAVAIL, "%s: the cassette is empty", c->path);
-	at = common_prefix(nearest.want, nearest.got);
-	show_from(&want, nearest.want, at);
-	show_from(&got, nearest.got, strcmp(nearest.path.data, "contains") == 0 ? 0 : at);
+	show_from(&want, nearest.want, common);
+	show_from(&got, nearest.got, common);
 	err_set(e, ERR_UNAVAIL, "%s: no recorded answer fits; line %zu is nearest and differs in %.200s: recorded %s, asked %s", c->path,
 	    line, nearest.path.data, want.data, got.data);
 	buf_release(&want);

@@ -65,11 +65,16 @@ int llm_body(const struct llm_request *r, struct buf *out, struct err *e);
 int llm_cassette(const char *record, const char *replay, struct err *e);
 
 /*
- * Calls the model. on_text gets the answer's text as it arrives (whole characters); non-zero from it ends the call (-1,
- * e set by it). The reply is only filled when the provider said that it is complete. ERR_UNAVAIL: not reachable, refused,
- * cut short, nonsense; ERR_BUSY: told to come back (429, 503 with Retry-After); ERR_PERM: no key or the key refused... ;
- * ERR_DATA: something in the request cannot be sent. Messages are one line, quote a short excerpt of the server's own
- * message, and never hold the key.
+ * Calls the model. on_text (may be NULL) gets the answer's text as it arrives, in whole characters; with `stream` off, and where
+ * a server does not stream, all of it once it is known to be good. Non-zero from it ends the call (-1, e set by it). The
+ * reply, which need not be initialised, is only filled when the provider said that it is complete, whatever the reason:
+ * finish_reason "length" and "content_filter" are answers too, "refusal" one whose text is the model's refusal; its
+ * message is NULL when there is no text.
+ *
+ * ERR_UNAVAIL: not reachable, refused, cut short, nonsense, interrupted; ERR_BUSY: told to come back (429 unless a quota is used
+ * up, 503, 529); ERR_PERM: no key, or the key was refused (401, 403); ERR_CONFIG: a base URL or key that cannot be used; ERR_DATA:
+ * something in the request cannot be sent. Messages are one line, quote a short excerpt of the server's own message, and
+ * never hold the key.
  */
 int llm_call(const struct llm_request *r, int (*on_text)(void *arg, const char *text, size_t len, struct err *e), void *arg,
     struct llm_reply *reply, struct err *e);

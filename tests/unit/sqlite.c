@@ -232,7 +232,7 @@ creation(void)
 {
 	char *dir = xasprintf("%s/new", tmpdir()), *file = xasprintf("%s/deep/x.db", dir), *log = xasprintf("%s-wal", file);
 	struct stat st;
-	void *s;
+	void *s, *r;
 
 	ok(open_store(file, STORE_READ) == NULL && e.code == ERR_NOINPUT, "reading needs a store: %s", e.msg);
 	ok(open_store(file, STORE_WRITE) == NULL && e.code == ERR_NOINPUT, "writing without creating too");
@@ -254,6 +254,20 @@ creation(void)
 	ok(put(s, "/a", "x") < 0 && e.code == ERR_PERM, "what was opened for reading cannot be changed");
 	be->close(s);
 	ok(access(log, F_OK) < 0, "nor after reading");
+	free(file);
+
+	file = xasprintf("%s/deep/x.db/below.db", dir);
+	ok(open_store(file, STORE_CREATE) == NULL && e.code == ERR_NOINPUT, "below a file is no store: %s", e.msg);
+	free(file);
+	file = xasprintf("%s/empty.db", dir);
+	sql_file(file, "PRAGMA journal_mode = WAL; VACUUM");
+	r = open_store(file, STORE_READ);
+	lists(r, "/", "", "a database without tables");
+	s = open_store(file, STORE_WRITE);
+	ok(put(s, "/a", "text") == 0, "it can be written");
+	holds(r, "/a", "text", "who had it open before");
+	be->close(s);
+	be->close(r);
 	free(dir);
 	free(file);
 	free(log);
@@ -1092,7 +1106,7 @@ memory(void)
 {
 	struct store_options o = { .mode = STORE_CREATE };
 	struct store_op op = { .kind = STORE_OP_WRITE, .path = "/a/b", .data = odd, .len = sizeof(odd) - 1 };
-	void *s, *other, *l, *m;
+	void *s = NULL, *other = NULL, *l, *m;
 	struct store_stat st;
 
 	ok(store_memory.open(&s, "", &o, &e) == 0 && store_memory.open(&other, "", &o, &e) == 0, "a store in memory");
