@@ -274,6 +274,9 @@ set_options(struct transfer *t)
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT * 1000L);
 	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(t->p->timeout * 1000));
 	curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+	curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L);	/* or Ctrl-C waits for a name server that does not answer */
+#endif
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, t->why);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_write);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, t);

@@ -626,6 +626,8 @@ take_object(struct reading *rd, struct json_object *body, const char *key, struc
 		index = json_get(choice, "index");
 		if (index != NULL && json_object_get_int64(index) != 0)
 			continue;
+		if (json_get(choice, "error") != NULL)
+			return reported(rd, choice, e);
 		if (take_message(rd, json_get(choice, key), e) < 0)
 			return -1;
 		take_name(&rd->answer.finish_reason, choice, "finish_reason");
@@ -650,7 +652,8 @@ parse(struct reading *rd, struct json_object **out, const char *data, size_t len
 
 	if (utf8_valid(data, len) == len)
 		return json_parse(out, data, len, e);
-	warn_once(rd, "text that is not UTF-8; it is shown as U+FFFD");
+	if (!rd->ending)
+		warn_once(rd, "text that is not UTF-8; it is shown as U+FFFD");
 	utf8_add_valid(&valid, data, len);
 	rc = json_parse(out, valid.data, valid.len, e);
 	buf_release(&valid);
@@ -685,7 +688,10 @@ on_event(void *arg, const char *event, const char *data, size_t len, struct err 
 	}
 	if (parse(rd, &body, data, len, &why) < 0)
 		return rd->ending ? incomplete(rd, e) : malformed(rd, data, len, why.msg, e);
-	rc = json_object_is_type(body, json_type_object) ? take_object(rd, body, "delta", e) : malformed(rd, data, len, "no object", e);
+	if (!json_object_is_type(body, json_type_object))
+		rc = malformed(rd, data, len, "no object", e);
+	else
+		rc = strcmp(event, "error") == 0 ? reported(rd, body, e) : take_object(rd, body, "delta", e);
 	json_object_put(body);
 	return rc;
 }

@@ -310,6 +310,33 @@ cut_short(void)
 	fails(STREAM TEXT("a") DONE, ERR_UNAVAIL, "incomplete", "[DONE] without a reason to finish");
 }
 
+/* A whole stream cut behind each of its bytes: what is taken for an answer is the whole answer. */
+static void
+cut_anywhere(void)
+{
+	static const char stream[] = "data: {\"choices\":[{\"delta\":{\"content\":\"\xe5\x8c\x97\"}}]}\r\n\r\n: k\n\n"
+	    "data: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}]}}]}\n\n"
+	    "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"tool_calls\"}]}\n\ndata: {\"choices\":[],\"usage\":{\"total_tokens\":3}}\n\ndata: [DONE]\n\n";
+	size_t end = (size_t)(strstr(stream, "]}\n\ndata: {\"choices\":[],") - stream) + 2, n;
+	int wrong = 0, early = 0;
+	char script[100];
+	FILE *f;
+
+	for (n = 0; n < sizeof(stream); n++) {
+		f = fopen(in_dir("cut"), "we");
+		if (f == NULL || fwrite(stream, 1, n, f) != n || fclose(f) != 0)
+			bail("cannot write a stream");
+		snprintf(script, sizeof(script), STREAM "file cut\n");
+		call(script, n % 2 == 0);
+		early += got.rc == 0 && n < end;
+		wrong += got.rc == 0 ? strcmp(got.reply.message, "\xe5\x8c\x97") != 0 || got.reply.calls_n != 1 :
+		    got.e.code != ERR_UNAVAIL || got.reply.message != NULL || got.reply.calls_n != 0;
+	}
+	is_int(early, 0, "a stream cut before its reason to finish is no answer");
+	is_int(wrong, 0, "nor is a part of one, wherever it is cut");
+	ok(got.rc == 0 && got.reply.usage.total == 3, "all of it is");
+}
+
 static void
 nonsense(void)
 {
@@ -324,6 +351,9 @@ nonsense(void)
 	fails(STREAM TEXT("a") "data {\"error\":{\"message\":\"overheated, key " KEY "\\\\nsorry\"}}\n", ERR_UNAVAIL, "overheated, key [key] sorry", "an error as an event");
 	fails(STREAM TEXT("a") "data {\"error\":{\"message\":\"slow down\",\"code\":\"rate_limit_exceeded\"}}\n", ERR_BUSY, "slow down", "a limit as an event");
 	fails(STREAM "send {\"error\":\"no such model\"}\\n\n", ERR_UNAVAIL, "no such model", "an error in place of a stream");
+	fails(STREAM TEXT("a") "send event: error\\ndata: {\"message\":\"gone\"}\\n\\n\n", ERR_UNAVAIL, "gone", "an event named error");
+	fails(STREAM TEXT("a") "data {\"choices\":[{\"delta\":{},\"finish_reason\":\"error\",\"error\":{\"message\":\"upstream\"}}]}\n" DONE, ERR_UNAVAIL,
+	    "upstream", "an error in a choice");
 	fails(STREAM "data [1]\n", ERR_UNAVAIL, "malformed", "an event that is no object");
 }
 
@@ -446,6 +476,7 @@ main(void)
 	contents();
 	calls();
 	cut_short();
+	cut_anywhere();
 	nonsense();
 	statuses();
 	configured();
