@@ -236,6 +236,36 @@ on_terminal() {
 	hasnt secret
 }
 
+@test "no symlink leads out of the root, which may be one itself" {
+	[ "$backend" = disk ] || skip "a database has no symlinks"
+	mkdir -p real elsewhere
+	echo secret >elsewhere/passwd
+	ln -s "$TMP/real" link
+	export AG2_STORE=disk:$TMP/link
+	put /a 1
+	[ "$(cat real/a)" = 1 ]
+	ln -s "$TMP/elsewhere" real/out
+	ln -s "$TMP/elsewhere/passwd" real/file
+	ln -s ../elsewhere real/up
+	for p in /out/passwd /file /up/passwd; do
+		run ag2-store cat "$p"
+		[ "$status" -ne 0 ]
+		hasnt secret
+	done
+	run ag2-store ls -R
+	hasnt passwd
+	for p in /out/x /up/x /file; do
+		run ag2-store write "$p" <<<evil
+		[ "$status" -ne 0 ] || [ "$(cat elsewhere/passwd)" = secret ]
+		run ag2-store append "$p" <<<evil
+	done
+	run ag2-store rm -r /out
+	run ag2-store rm -r /up
+	[ "$(ls elsewhere)" = passwd ]
+	[ "$(cat elsewhere/passwd)" = secret ]
+	[ "$(ag2-store cat /a)" = 1 ]
+}
+
 @test "names are bytes: no case folding, no normalising, no patterns" {
 	put "/caf$(printf '\303\251').md" composed
 	put "/cafe$(printf '\314\201').md" decomposed
@@ -519,7 +549,8 @@ on_terminal() {
 @test "a full disk is 74, and so is a closed standard output" {
 	put /a hello
 	ag2-store log user s hi
-	for c in "ls" "cat /a" "tree" "stat /a" "log cat s" "log show s" "--help" "tool --schema" "append /a"; do
+	for c in "ls" "cat /a" "tree" "stat /a" "log cat s" "log show s" "log tail s" "log ls" "log new" \
+		"--help" "ls --help" "tool --schema" "append /a" "cat --range=1 /a" "ls -l" "ls --json" "ls -0"; do
 		run bash -c "ag2-store $c </dev/null >/dev/full"
 		status_is 74 || fail "$c"
 		has "standard output"
@@ -738,6 +769,17 @@ tool() {
 		run tool "$i"
 		status_is 65 || fail "$i"
 	done
+}
+
+@test "tool: a call with 70 MB of content is done, one that is too deep is not" {
+	{ printf '{"action": "write", "path": "/big", "content": "'; head -c 70000000 /dev/zero | tr '\0' x; printf '"}'; } >call
+	run -0 ag2-store tool <call
+	output_is "Written to /big"
+	[ "$(ag2-store stat --json /big | jq .size)" -eq 70000000 ]
+	run -0 tool '{"action": "read", "path": "/big"}'
+	has "Too large"
+	run tool "{\"action\": $(printf '[%.0s' $(seq 1000))$(printf ']%.0s' $(seq 1000))}"
+	status_is 65
 }
 
 @test "tool --schema declares one tool with its parameters" {

@@ -144,6 +144,7 @@ limited() {
 		  { "zzz" : [ ] , "type" : "no.such.Thing" , "data" : { "x" : NaN } }  
 		{"type":"A","type":"B","data":[],"data":{"a":1,"a":2}}
 		{"type":"X","data":{"s":"\ud99c ok"}}
+		{"type":"X","data":{"a\u0000x":1,"a\u0000y":2,"s":"a\u0000b"}}
 	END
 	printf '{"type":"X","data":{}}\r\n' >>in
 	ag2-store log append s <in
@@ -476,6 +477,16 @@ limited() {
 	has "no text" "$stderr"
 }
 
+@test "a log of garbage shows nothing and fails at nothing" {
+	head -c 100000 /dev/urandom | raw s
+	run -0 --separate-stderr ag2-store log show s
+	output_is "Stream s"
+	[ "${#stderr_lines[@]}" -eq 1 ]
+	run -0 --separate-stderr ag2-store log tail s
+	output_is ""
+	run -1 ag2-store log answer s
+}
+
 @test "log show is a transcript with calls and results folded to a line each" {
 	{
 		U 'What is the weather?'
@@ -558,6 +569,11 @@ limited() {
 	[ "$(ag2-store log cat s | jq -c '.data.parts[0].content')" = '"two\nlines\n"' ]
 	run -65 ag2-store log user s ""
 	run -65 ag2-store log user s - </dev/null
+	head -c 70000000 /dev/zero | tr '\0' x >big
+	run -65 ag2-store log user s - <big
+	has "longer than"
+	run -65 ag2-store log alert s --severity info --source x - <big
+	[ "$(ag2-store log cat s | wc -l)" -eq 1 ]
 	ag2-store log user s -- -x
 	[ "$(ag2-store log cat s | tail -n 1 | jq -r '.data.parts[0].content')" = -x ]
 }
