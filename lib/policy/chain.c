@@ -335,19 +335,25 @@ chain_feed(struct chain *c, struct jsonl *in, struct err *e)
 
 /* ---- feeding a log ---- */
 
+#define READ_FIRST 4096
+#define READ_MOST (1u << 20)
+
 struct log_file {		/* read from `at` on */
 	struct store_file *file;
 	uint64_t at;
+	size_t most;		/* bytes of the next read: the head of a log is mostly one line */
 };
 
 static ssize_t
 read_log(void *arg, void *data, size_t len, struct err *e)
 {
 	struct log_file *f = arg;
-	ssize_t n = store_file_read(f->file, f->at, data, len, e);
+	ssize_t n = store_file_read(f->file, f->at, data, len < f->most ? len : f->most, e);
 
 	if (n > 0)
 		f->at += (uint64_t)n;
+	if (f->most < READ_MOST)
+		f->most *= 2;
 	return n;
 }
 
@@ -402,7 +408,7 @@ feed_end(struct chain *c, struct stage *window, bool kept_only, struct store_fil
     struct err *e)
 {
 	struct window_need need = window_needs(window);
-	struct log_file f = { .file = file };
+	struct log_file f = { .file = file, .most = READ_FIRST };
 	uint64_t offset;
 
 	if (tail_find(file, size, &need, kept_only, &offset, e) < 0)
@@ -412,6 +418,7 @@ feed_end(struct chain *c, struct stage *window, bool kept_only, struct store_fil
 		return -1;
 	if (c->log.offset < offset) {
 		f.at = offset;
+		f.most = READ_MOST;
 		open_log(c, path, read_log, &f, offset);
 	}
 	return feed_rest(c, &c->log, e);
