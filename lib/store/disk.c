@@ -54,6 +54,15 @@ close_fd(int *fd)
 	*fd = -1;
 }
 
+/* Someone may have cleaned up since it was opened: what is made in a removed directory is lost. */
+static bool
+removed(int fd)
+{
+	struct stat st;
+
+	return fd >= 0 && (fstat(fd, &st) < 0 || st.st_nlink == 0);
+}
+
 static void
 close_all(struct disk *d)
 {
@@ -67,9 +76,7 @@ close_all(struct disk *d)
 static int
 root_open(struct disk *d, struct err *e)
 {
-	struct stat st;
-
-	if (d->root >= 0 && fstat(d->root, &st) == 0 && st.st_nlink > 0)
+	if (d->root >= 0 && !removed(d->root))
 		return 1;
 	close_all(d);	/* or else it was removed, and another may be there by now */
 	d->root = open(d->where, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -228,13 +235,8 @@ open_own(struct disk *d, int at, const char *name, int *fd, struct err *e)
 static int
 private_open(struct disk *d, struct err *e)
 {
-	struct stat st;
-
-	/* Someone may have removed it since: what is made in a removed directory is lost. */
-	if (d->private >= 0 && (fstat(d->private, &st) < 0 || st.st_nlink == 0)) {
+	if (removed(d->private))
 		close_fd(&d->private);
-		close_fd(&d->tmp);
-	}
 	return open_own(d, d->root, PRIVATE, &d->private, e);
 }
 
@@ -243,6 +245,8 @@ tmp_open(struct disk *d, struct err *e)
 {
 	if (private_open(d, e) < 0)
 		return -1;
+	if (removed(d->tmp))
+		close_fd(&d->tmp);
 	return open_own(d, d->private, "tmp", &d->tmp, e);
 }
 
@@ -733,6 +737,12 @@ parent_open(struct disk *d, const char *path, bool make, struct err *e)
 	return fd;
 }
 
+static bool
+reserved(const char *path)
+{
+	return path_within(path, "/" PRIVATE "/lock") || path_within(path, "/" PRIVATE "/locks") || path_within(path, "/" PRIVATE "/tmp");
+}
+
 /* Removes the directories above path that have become empty, but never our own. */
 static void
 prune(struct disk *d, const char *path)
@@ -741,7 +751,7 @@ prune(struct disk *d, const char *path)
 	bool more = true;
 	int at;
 
-	while (more && dir[1] != '\0' && strcmp(dir, "/" PRIVATE) != 0) {
+	while (more && dir[1] != '\0' && strcmp(dir, "/" PRIVATE) != 0 && !reserved(dir)) {
 		up = dir_of(dir);
 		at = beneath_open(d->root, up, O_PATH | O_DIRECTORY, 0);
 		more = at >= 0 ? unlinkat(at, path_name(dir), AT_REMOVEDIR) == 0 || errno == ENOENT : errno == ENOENT;
@@ -755,12 +765,6 @@ prune(struct disk *d, const char *path)
 }
 
 /* Planning: all that can be refused is refused here, before anything changes. */
-
-static bool
-reserved(const char *path)
-{
-	return path_within(path, "/" PRIVATE "/lock") || path_within(path, "/" PRIVATE "/locks") || path_within(path, "/" PRIVATE "/tmp");
-}
 
 static int
 conflict(const char *path, struct err *e)
