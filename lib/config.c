@@ -609,11 +609,22 @@ set_knowledge(struct reader *r, const struct node *n, void *at, struct err *e)
 /* ---- assembly ---- */
 
 static int
-policy_set(struct reader *r, const struct node *n, struct policy_spec *spec, const char *key, struct err *e)
+policy_set(struct reader *r, const struct node *n, struct policy_spec *spec, struct err *e)
 {
 	if (n->kind != NODE_SCALAR)
 		return fail(r, n, e, "'%.100s' must be text, not %s", label(n), kind_name(n));
-	return policy_spec_set(spec, key, n->text, e) < 0 ? fail_at(r, n, e) : 0;
+	return policy_spec_set(spec, n->key, n->text, e) < 0 ? fail_at(r, n, e) : 0;
+}
+
+/* {sliding_window: 80} and {exec: CMD} are what a command line joins with a colon. */
+static int
+policy_from_scalar(struct reader *r, const struct node *n, struct policy_spec *spec, struct err *e)
+{
+	char *text = xasprintf("%s:%s", n->key, n->text);
+	int rc = policy_spec_parse(spec, node_type(n) == SCALAR_NULL ? n->key : text, e);
+
+	free(text);
+	return rc < 0 ? fail_at(r, n, e) : 0;
 }
 
 /* {sliding_window: {max_events: 80}}, {sliding_window: 80}, {exec: CMD} */
@@ -624,14 +635,14 @@ policy_from_map(struct reader *r, const struct node *map, struct policy_spec *sp
 
 	if (n == NULL || n->next != NULL)
 		return fail(r, map, e, "an entry of 'assembly' is one policy: a name, or one name with its parameters");
+	if (n->kind == NODE_SCALAR)
+		return policy_from_scalar(r, n, spec, e);
 	if (policy_spec_init(spec, n->key, e) < 0)
 		return fail_at(r, n, e);
 	if (n->kind == NODE_LIST)
 		return fail(r, n, e, "the parameters of '%.100s' must be a map, not a list", n->key);
-	if (n->kind == NODE_SCALAR && node_type(n) != SCALAR_NULL && policy_set(r, n, spec, NULL, e) < 0)
-		return -1;
 	for (param = n->first; param != NULL; param = param->next)
-		if (node_type(param) != SCALAR_NULL && policy_set(r, param, spec, param->key, e) < 0)
+		if (node_type(param) != SCALAR_NULL && policy_set(r, param, spec, e) < 0)
 			return -1;
 	return policy_spec_check(spec, e) < 0 ? fail_at(r, n, e) : 0;
 }
@@ -658,7 +669,6 @@ set_assembly(struct reader *r, const struct node *n, void *at, struct err *e)
 		} else if (policy_spec_parse(spec, item->text, e) < 0) {
 			return fail_at(r, item, e);
 		}
-		spec->cwd = xstrdup(r->dir);
 	}
 	return 0;
 }

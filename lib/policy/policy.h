@@ -29,7 +29,6 @@ struct policy_spec {
 	struct policy_param *params;
 	size_t n;
 	char *command;		/* of inject: and exec: */
-	char *cwd;		/* where the command runs (an agent file's directory); NULL: where we are */
 };
 
 /*
