@@ -1,43 +1,66 @@
 /*
  * One turn of an agent: the request into the log, then for each model call the policies on the whole history, the halt
  * check, the call, its events into the log, the tools; until there is an answer.
+ *
+ * What is logged when: the request before the model is asked; a response with its usage and the announcements of its
+ * calls, in one append, when the provider has said that it is complete and before a tool starts; each tool's result when
+ * it ends; the container of all results after the last. So whatever ends the process, nothing in the log is half, and
+ * the next turn (or this one again) goes on from what is there. The log is read again before each call, for tools and
+ * watchers may have appended to it.
  */
 #ifndef AG2_TURN_H
 #define AG2_TURN_H
 
 #include "config.h"
 
+#define TURN_ROUNDS 50			/* model calls of a turn, unless told otherwise */
+#define TURN_BYTES_MAX (256u << 20)	/* bytes of what is sent on one call */
+
 struct turn {
-	const struct agent *agent;		/* model, prompt, assembly, tools; never changed */
-	struct store *store;			/* NULL as a filter */
+	const struct agent *agent;		/* model, prompt, assembly, bootstrap; never changed */
+	struct store *store;			/* NULL: none (filter) */
 	const char *stream;			/* NULL: the history is `history` alone (filter, write_event_log: false) */
 	struct event_list history;		/* without a stream: what came on stdin, grows by what the turn makes */
-	const struct text *prompts;		/* Prompt lines that came on stdin (filter) */
+	const struct prompt *prompts;		/* Prompt lines that came on stdin; the agent's own comes before them */
 	size_t prompts_n;
 	const char *text;			/* the request; NULL: an unanswered one is asked again */
 	size_t text_len;
-	struct tool *tools;			/* declared */
+	const struct tool *tools;		/* declared */
 	size_t tools_n;
-	struct tool_env env;
-	bool as_ag2, stream_answer;
-	long max_rounds;
-	/* What the caller sees as it happens; any may be NULL. */
+	struct tool_env env;			/* of tools */
+	const char *const *commands_env;	/* NAME=value for policies, exec: models and the bootstrap; NULL-terminated */
+	bool as_ag2;
+	bool stream_answer;			/* ask for the answer in pieces, which on_text then gets as they arrive */
+	long max_rounds;			/* 0: TURN_ROUNDS */
+	/* What the caller sees as it happens; either may be NULL. Non-zero (e set) ends the turn. on_text
+	 * gets every response's text, also what comes with tool calls (each then a line of its own). */
 	int (*on_text)(void *arg, const char *text, size_t len, struct err *e);
-	int (*on_event)(void *arg, const char *line, size_t len, struct err *e);	/* each new event line */
+	int (*on_event)(void *arg, const char *line, size_t len, struct err *e);	/* each new event line, without newline */
 	void *arg;
 	/* out */
 	struct buf answer;			/* the last response's text */
-	bool halted, log_failed;
+	bool halted;				/* the answer is "HALTED: reason" */
+	bool log_failed;			/* something is not in the log: log_error says why. The turn went on without */
 	struct err log_error;
+	/* private */
+	struct buf unsaved;			/* lines that are part of the history and not in the log */
+	char last_byte;				/* of the text given out */
+	long round;				/* model calls before this one */
 };
 
 /*
- * Runs it. 0 with an answer (or halted). -1: ERR_ABSENT when there is nothing to ask (answered already), the model's
- * errors (see llm_call), ERR_BUSY when the stream's turn is held elsewhere. After an error the request is in the log and nothing half is.
+ * Runs it. 0 with an answer (or halted). -1: ERR_ABSENT when there is nothing to ask (answered already), ERR_NOINPUT when
+ * there is no text and no such stream, ERR_BUSY when another turn of this stream runs, ERR_UNAVAIL also when the model still
+ * wants tools after max_rounds calls, else the errors of the model (llm_call), the store and the policies.
  */
 int turn_run(struct turn *t, struct err *e);
 
-/* The request body of the first model call (ag2-ask -n); nothing is sent or written. */
+/*
+ * The request body of the first model call (ag2-ask -n); nothing is sent or written. When a HaltEvent forbids the call,
+ * `halted` is set, `answer` filled and out left empty.
+ */
 int turn_body(struct turn *t, struct buf *out, struct err *e);
+
+void turn_release(struct turn *t);	/* history, answer and what is private */
 
 #endif

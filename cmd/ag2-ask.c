@@ -1,0 +1,808 @@
+/* ag2-ask: asks a model, as a filter over a stream or as a whole turn of an agent; see man/ag2-ask.1. */
+#include "cli.h"
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/run.h"
+#include "base/utf8.h"
+#include "stream.h"
+#include "turn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TEXT_MAX (16u << 20)
+#define KEY_MAX 8192
+
+static struct {
+	const char *store, *config, *model, *base_url, *stream, *record, *replay;
+	struct opt_list tools;
+	bool last, skip_bad, strict, events, dry, verbose, no_stream, as_ag2, check, no_upkeep;
+	long max_rounds, status_fd;
+	double tool_timeout;
+} o = { .max_rounds = TURN_ROUNDS, .status_fd = -1, .tool_timeout = TOOL_TIMEOUT };
+
+static const struct opt options[] = {
+	CLI_OPT_STORE(&o.store),
+	CLI_OPT_CONFIG(&o.config),
+	{ 'm', "model", OPT_STRING, &o.model, "PROVIDER:MODEL", "the model, such as openai:gpt-5 or exec:CMD" },
+	{ 0, "base-url", OPT_STRING, &o.base_url, "URL", "where the provider's API is" },
+	{ 0, "stream", OPT_STRING, &o.stream, "S", "a whole turn of this stream (@last, @new)" },
+	{ 'C', "continue", OPT_FLAG, &o.last, NULL, "the same as --stream @last" },
+	{ 0, "skip-bad", OPT_FLAG, &o.skip_bad, NULL, "bad lines on stdin are no failure" },
+	{ 0, "strict", OPT_FLAG, &o.strict, NULL, "stop at the first bad line" },
+	{ 0, "events", OPT_FLAG, &o.events, NULL, "print the new event lines instead of the text" },
+	{ 'n', "dry-run", OPT_FLAG, &o.dry, NULL, "print the request's body; send and write nothing" },
+	{ 'v', "verbose", OPT_FLAG, &o.verbose, NULL, "say on stderr which tools are called and what was used" },
+	{ 0, "no-stream", OPT_FLAG, &o.no_stream, NULL, "print nothing before the answer is complete" },
+	{ 0, "as-ag2", OPT_FLAG, &o.as_ag2, NULL, "AG2's rules, event for event" },
+	{ 0, "check", OPT_FLAG, &o.check, NULL, "only check the agent file; 1 when its policies' order is wrong" },
+	{ 0, "tool", OPT_LIST, &o.tools, "FILE|knowledge", "a tool the model may call; may be repeated" },
+	{ 0, "max-rounds", OPT_INT, &o.max_rounds, "N", "model calls of one turn (50)" },
+	{ 0, "tool-timeout", OPT_SECONDS, &o.tool_timeout, "S", "seconds a tool may take (120)" },
+	{ 0, "record", OPT_STRING, &o.record, "FILE", "add every model call to this cassette" },
+	{ 0, "replay", OPT_STRING, &o.replay, "FILE", "answer from this cassette, without network and key" },
+	{ 0, "no-upkeep", OPT_FLAG, &o.no_upkeep, NULL, "leave compaction and aggregation to others" },
+	{ 0, "status-fd", OPT_INT, &o.status_fd, "N", "write lifecycle events to this descriptor" },
+	{ 0 }
+};
+
+static const struct opts usage = {
+	.program = "ag2-ask",
+	.usage = "ag2-ask [OPTION...] [TEXT...] <EVENTS\n"
+	    "       ag2-ask {-c FILE | -s URL | --stream S | -C} [OPTION...] [TEXT...]",
+	.summary = "Asks a model and runs the tools it calls until there is an answer.",
+	.table = options,
+	.more = "As a filter, a stream of events comes on stdin and TEXT is asked behind it. With a store, an agent file or a\n"
+	    "stream it is a whole turn, kept in the stream's log; TEXT - is the text on stdin; without TEXT a request that was\n"
+	    "not answered is asked again.\n",
+};
+
+static bool
+is_filter(void)
+{
+	return o.stream == NULL && !o.last && o.config == NULL && o.store == NULL;
+}
+
+static void
+check_options(void)
+{
+	if (o.stream != NULL && o.last)
+		cli_usage(&usage, "--stream and -C exclude each other");
+	if (o.skip_bad && o.strict)
+		cli_usage(&usage, "--skip-bad and --strict exclude each other");
+	if (o.max_rounds < 1)
+		cli_usage(&usage, "--max-rounds must be 1 or more");
+	if (o.tool_timeout <= 0)
+		cli_usage(&usage, "--tool-timeout must be more than 0");
+	if (o.status_fd >= 0 && (o.status_fd > 1 << 20 || fcntl((int)o.status_fd, F_SETFD, FD_CLOEXEC) < 0))
+		cli_usage(&usage, "--status-fd %ld: no such descriptor is open", o.status_fd);
+}
+
+/* ---- what to ask ---- */
+
+static void
+join_operands(struct buf *text, char **words, int n)
+{
+	int i;
+
+	for (i = 0; i < n; i++) {
+		if (i > 0)
+			buf_addch(text, ' ');
+		buf_adds(text, words[i]);
+	}
+}
+
+/* Its last newline ends the line and is not part of the text. */
+static void
+read_text(struct buf *text)
+{
+	struct err e = ERR_INIT;
+
+	if (is_filter())
+		cli_usage(&usage, "TEXT cannot be '-' where stdin is a stream");
+	if (io_read_all(0, text, "stdin", &e) < 0)
+		log_fail(&e);
+	if (text->len > 0 && text->data[text->len - 1] == '\n')
+		text->data[--text->len] = '\0';
+	if (text->len == 0)
+		log_die(65, "stdin: there is no text");
+}
+
+/* False without TEXT. */
+static bool
+get_text(struct buf *text, char **words, int n)
+{
+	size_t good;
+
+	if (n == 0)
+		return false;
+	if (n == 1 && strcmp(words[0], "-") == 0)
+		read_text(text);
+	else
+		join_operands(text, words, n);
+	if (text->len == 0)
+		cli_usage(&usage, "TEXT is empty");
+	good = utf8_valid(text->data, text->len);
+	if (good < text->len)
+		log_die(65, "the text is not UTF-8: byte %zu", good + 1);
+	return true;
+}
+
+/* ---- the agent ---- */
+
+static void
+say_pair(void *arg, size_t i, size_t j)
+{
+	const struct agent *a = arg;
+
+	log_warn("%s: %s (policy %zu) cuts events before %s (policy %zu) adds its prompt; put it behind",
+	    a->file, policy_spec_name(&a->assembly[i]), i + 1, policy_spec_name(&a->assembly[j]), j + 1);
+}
+
+static size_t
+warn_order(struct agent *a)
+{
+	const char **names = xcalloc(a->assembly_n, sizeof(*names));
+	size_t i, pairs;
+
+	for (i = 0; i < a->assembly_n; i++)
+		names[i] = policy_spec_name(&a->assembly[i]);
+	pairs = policy_order_check(names, a->assembly_n, say_pair, a);
+	free(names);
+	return pairs;
+}
+
+/* Only the model of $AG2_CONFIG is meant where the stream, with its prompts, comes from elsewhere. */
+static void
+read_agent(struct agent *a)
+{
+	const char *file = o.config ? o.config : cli_env("AG2_CONFIG");
+	struct llm_config model;
+	struct err e = ERR_INIT;
+
+	if (file == NULL) {
+		agent_init(a);
+		return;
+	}
+	if (agent_read(a, file, &e) < 0)
+		log_fail(&e);
+	if (is_filter()) {
+		model = a->model;
+		a->model = (struct llm_config){ .temperature = -1 };
+		agent_release(a);
+		agent_init(a);
+		a->model = model;
+	}
+}
+
+/* A model given here keeps what the file says of the provider, unless it is another one. */
+static void
+use_model(struct llm_config *c, const char *text, int status)
+{
+	struct llm_config fresh = { .temperature = -1 };
+	struct err e = ERR_INIT;
+
+	if (llm_config_parse(&fresh, text, &e) < 0)
+		log_die(status, "%s", e.msg);
+	if (c->provider != NULL && strcmp(c->provider, fresh.provider) == 0) {
+		free(c->model);
+		c->model = xstrdup(fresh.model);
+		if (strcmp(c->provider, "exec") == 0) {
+			free(c->cwd);
+			c->cwd = NULL;
+		}
+		llm_config_release(&fresh);
+		return;
+	}
+	llm_config_release(c);
+	*c = fresh;
+}
+
+static void
+choose_model(struct llm_config *c)
+{
+	const char *model = cli_env("AG2_MODEL");
+
+	if (o.model != NULL)
+		use_model(c, o.model, 64);
+	else if (model != NULL && (c->provider == NULL || o.config == NULL))
+		use_model(c, model, 78);
+	if (c->provider == NULL)
+		log_die(78, "no model is configured; try -m openai:gpt-5 (its key in OPENAI_API_KEY), or 'model:' in the agent file");
+	if (o.base_url != NULL) {
+		free(c->base_url);
+		c->base_url = xstrdup(o.base_url);
+	}
+}
+
+/* ---- keys ---- */
+
+/* Its first line. Neither the command's output nor its words are ever shown: both may be the secret. */
+static char *
+key_from_command(const struct agent *a, const char *command)
+{
+	struct buf out = BUF_INIT_MAX(KEY_MAX);
+	struct run r = { .shell = command, .cwd = a->dir, .input = "", .out = &out, .timeout = 60 };
+	struct err e = ERR_INIT;
+	char *key;
+	int rc = run(&r, &e);
+
+	if (run_interrupted())
+		cli_die_by(run_interrupted());
+	if (rc < 0)
+		log_die(78, "api_key_cmd failed: it could not be run, took too long or printed too much");
+	if (rc > 0)
+		log_die(78, "api_key_cmd failed with status %d", rc);
+	key = xmemdup0(out.data, strcspn(out.data, "\r\n"));
+	explicit_bzero(out.data, out.len);
+	buf_release(&out);
+	if (key[0] == '\0')
+		log_die(78, "api_key_cmd printed no key");
+	return key;
+}
+
+static void
+find_key(struct agent *a)
+{
+	struct llm_config *c = &a->model;
+	const char *name = c->api_key_env ? c->api_key_env : llm_key_env(c), *key;
+
+	if (name == NULL)
+		return;
+	if (c->api_key_cmd != NULL) {
+		c->api_key = key_from_command(a, c->api_key_cmd);
+		return;
+	}
+	key = cli_env(name);
+	c->api_key = key ? xstrdup(key) : NULL;
+}
+
+/* ---- what children are told ---- */
+
+struct env_list {
+	char **items;
+	size_t n, cap;
+};
+
+static void
+env_add(struct env_list *l, char *item)
+{
+	l->items = xgrow(l->items, l->n, &l->cap, sizeof(*l->items));
+	l->items[l->n++] = item;
+}
+
+static void
+env_set(struct env_list *l, const char *name, const char *value)
+{
+	if (value != NULL)
+		env_add(l, xasprintf("%s=%s", name, value));
+}
+
+static void
+env_release(struct env_list *l)
+{
+	size_t i;
+
+	for (i = 0; i < l->n; i++)
+		free(l->items[i]);
+	free(l->items);
+	*l = (struct env_list){ .items = NULL };
+}
+
+/* For the user's own parts: policies, exec: models, the bootstrap. */
+static void
+commands_env(struct env_list *l, const struct agent *a, const struct store *store, const char *stream)
+{
+	char *model = xasprintf("%s:%s", a->model.provider, a->model.model);
+
+	env_set(l, "AG2_STORE", store ? store_url(store) : NULL);
+	env_set(l, "AG2_STREAM", stream);
+	env_set(l, "AG2_NAME", a->name);
+	env_set(l, "AG2_CONFIG", a->file);
+	env_set(l, "AG2_MODEL", model);
+	free(model);
+}
+
+static bool
+ends_with(const char *name, size_t len, const char *end)
+{
+	size_t n = strlen(end);
+
+	return len >= n && memcmp(name + len - n, end, n) == 0;
+}
+
+/* Tools do what a model says, so that they do not get its key, nor any other that looks like one. */
+static void
+tools_env(struct env_list *l, const struct env_list *commands, const struct agent *a)
+{
+	size_t i, len;
+
+	for (i = 0; i < commands->n; i++)
+		env_add(l, xstrdup(commands->items[i]));
+	for (i = 0; environ[i] != NULL; i++) {
+		len = strcspn(environ[i], "=");
+		if (ends_with(environ[i], len, "_API_KEY") || ends_with(environ[i], len, "_AUTH_TOKEN"))
+			env_add(l, xmemdup0(environ[i], len));
+	}
+	if (a->model.api_key_env != NULL)
+		env_add(l, xstrdup(a->model.api_key_env));
+	if (a->compact.model.api_key_env != NULL)
+		env_add(l, xstrdup(a->compact.model.api_key_env));
+	for (i = 0; i < a->aggregates_n; i++)
+		if (a->aggregates[i].model.api_key_env != NULL)
+			env_add(l, xstrdup(a->aggregates[i].model.api_key_env));
+	env_add(l, NULL);
+}
+
+/* ---- tools ---- */
+
+struct tool_list {
+	struct tool *items;
+	size_t n, cap;
+};
+
+static struct tool *
+tool_add(struct tool_list *l)
+{
+	l->items = xgrow(l->items, l->n, &l->cap, sizeof(*l->items));
+	l->items[l->n] = (struct tool){ .name = NULL };
+	return &l->items[l->n++];
+}
+
+static bool
+has_knowledge(const struct tool_list *l)
+{
+	size_t i;
+
+	for (i = 0; i < l->n; i++)
+		if (l->items[i].command == NULL)
+			return true;
+	return false;
+}
+
+/* The file's, then those given here, then knowledge. The agent's become ours. */
+static void
+collect_tools(struct tool_list *l, struct agent *a)
+{
+	struct err e = ERR_INIT;
+	size_t i;
+
+	for (i = 0; i < a->tools_n; i++)
+		*tool_add(l) = a->tools[i];
+	a->tools_n = 0;
+	for (i = 0; i < o.tools.n; i++)
+		if (tool_parse(tool_add(l), o.tools.items[i], NULL, &e) < 0)
+			cli_usage(&usage, "--tool: %s", e.msg);
+	if (a->has_knowledge && a->expose_tool && !has_knowledge(l))
+		tool_knowledge(tool_add(l));
+}
+
+static void
+declare_tools(struct tool_list *l, const struct tool_env *env)
+{
+	struct err e = ERR_INIT;
+	size_t i, j;
+
+	for (i = 0; i < l->n; i++) {
+		if (tool_declare(&l->items[i], env, &e) < 0) {
+			if (run_interrupted())
+				cli_die_by(run_interrupted());
+			log_fail(&e);
+		}
+		for (j = 0; j < i; j++)
+			if (strcmp(l->items[i].name, l->items[j].name) == 0)
+				log_die(78, "two tools are called '%s'", l->items[i].name);
+	}
+}
+
+static void
+tools_release(struct tool_list *l)
+{
+	size_t i;
+
+	for (i = 0; i < l->n; i++)
+		tool_release(&l->items[i]);
+	free(l->items);
+}
+
+/* ---- the stream on stdin ---- */
+
+struct input {
+	struct prompt *prompts;
+	size_t prompts_n, prompts_cap, bytes;
+	struct event_list events;
+	uint64_t bad;
+};
+
+static bool
+add_prompt(struct input *in, struct json_object *data)
+{
+	size_t len;
+	const char *content = json_get_text(data, "content", &len);
+
+	if (content == NULL)
+		return false;
+	in->prompts = xgrow(in->prompts, in->prompts_n, &in->prompts_cap, sizeof(*in->prompts));
+	in->prompts[in->prompts_n++] = (struct prompt){ .content = { xmemdup0(content, len), len } };
+	return true;
+}
+
+/* All of it goes to the model, so that all of it is read by the full grammar. */
+static int
+add_line(struct input *in, struct jsonl *lines, struct event *ev, struct err *e)
+{
+	struct err why = ERR_INIT;
+	struct json_object *data = event_data(ev, &why);
+
+	in->bytes += ev->len;
+	if (in->bytes > TURN_BYTES_MAX)
+		return err_set(e, ERR_DATA, "stdin: more than %u MB; let a policy such as sliding-window bound the stream",
+		    TURN_BYTES_MAX >> 20);
+	if (data == NULL)
+		return jsonl_bad(lines, ev, &why, e);
+	if (ev->type->flags & EV_PROMPT) {
+		if (add_prompt(in, data))
+			return 0;
+		err_set(&why, ERR_DATA, "a Prompt without text");
+		return jsonl_bad(lines, ev, &why, e);
+	}
+	event_list_add(&in->events, event_dup(ev));
+	return 0;
+}
+
+/* A person who types a question at a terminal has no stream to give. */
+static void
+read_stream(struct input *in, bool has_text)
+{
+	enum jsonl_bad on_bad = o.strict ? JSONL_BAD_STOP : o.skip_bad ? JSONL_BAD_SKIP : JSONL_BAD_COUNT;
+	struct err e = ERR_INIT;
+	struct jsonl lines;
+	struct event ev;
+	int rc;
+
+	if (isatty(0)) {
+		if (!has_text)
+			cli_usage(&usage, "there is neither TEXT nor a stream on stdin");
+		return;
+	}
+	jsonl_init_fd(&lines, "stdin", on_bad, 0);
+	while ((rc = jsonl_next(&lines, &ev, &e)) > 0) {
+		rc = add_line(in, &lines, &ev, &e);
+		event_release(&ev);
+		if (rc < 0)
+			break;
+	}
+	if (rc < 0)
+		log_fail(&e);
+	in->bad = o.skip_bad ? 0 : lines.bad;
+	jsonl_release(&lines);
+}
+
+static void
+input_release(struct input *in)
+{
+	size_t i;
+
+	for (i = 0; i < in->prompts_n; i++)
+		free((char *)in->prompts[i].content.data);
+	free(in->prompts);
+	event_list_release(&in->events);
+}
+
+/* ---- store and stream ---- */
+
+/* Nothing is made for -n: a store that is not there yet has nothing in it. */
+static struct store *
+open_store(const struct agent *a)
+{
+	struct store_options read_only = { .mode = STORE_READ };
+	struct buf url = BUF_INIT;
+	struct store *s = NULL;
+	struct err e = ERR_INIT;
+
+	if (!o.dry)
+		return cli_open(o.store, a->store, STORE_CREATE);
+	if (cli_store_url(&url, o.store, a->store, NULL, &e) < 0 ||
+	    (store_open(&s, url.data, &read_only, &e) < 0 && e.code != ERR_NOINPUT))
+		log_fail(&e);
+	buf_release(&url);
+	return s;
+}
+
+/* NULL where no log is written. */
+static char *
+choose_stream(struct store *s, const struct agent *a)
+{
+	const char *want = o.last ? "@last" : o.stream;
+	struct err e = ERR_INIT;
+	bool fresh = false;
+	char *id = NULL;
+
+	if (!a->write_event_log) {
+		if (want != NULL)
+			log_die(78, "%s: 'write_event_log: false' keeps no streams that could be continued", a->file);
+		return NULL;
+	}
+	if (s == NULL)
+		return want != NULL ? log_die(66, "there is no store yet"), NULL : NULL;
+	if (stream_resolve(s, want ? want : "@new", &id, &fresh, &e) < 0)
+		log_fail(&e);
+	if (fresh && !o.dry)
+		log_warn("stream %s", id);
+	return id;
+}
+
+/* ---- what is seen ---- */
+
+struct output {
+	bool broken;		/* standard output is a pipe that nobody reads any more */
+	char last;		/* byte of the answer's text */
+};
+
+static int
+flush_output(struct output *out, struct err *e)
+{
+	int rc;
+
+	errno = 0;
+	rc = out_try_flush(e);
+	out->broken = rc < 0 && errno == EPIPE;
+	return rc;
+}
+
+static int
+print_text(void *arg, const char *text, size_t len, struct err *e)
+{
+	struct output *out = arg;
+
+	out->last = text[len - 1];
+	cli_write(text, len);
+	return flush_output(out, e);
+}
+
+static void
+say_text(const char *what, struct json_object *data, const char *key)
+{
+	size_t len;
+	const char *text = json_get_text(data, key, &len);
+
+	log_warn("%s%.*s", what, (int)(text ? len < 200 ? len : 200 : 0), text ? text : "");
+}
+
+static void
+say_usage(struct json_object *data)
+{
+	struct json_object *usage_data = json_get(json_get(data, "usage"), "data");
+	struct json_object *in = json_get(usage_data, "prompt_tokens"), *out = json_get(usage_data, "completion_tokens"),
+	    *all = json_get(usage_data, "total_tokens");
+
+	log_warn("tokens: %s in, %s out, %s in all", in ? json_object_get_string(in) : "?",
+	    out ? json_object_get_string(out) : "?", all ? json_object_get_string(all) : "?");
+}
+
+/* -v: what happens between the request and the answer. */
+static void
+say_event(const char *line, size_t len)
+{
+	struct json_object *data;
+	struct event ev;
+
+	if (event_view(&ev, line, len, NULL) < 0)
+		return;
+	data = event_data(&ev, NULL);
+	if (ev.type->flags & EV_USAGE)
+		say_usage(data);
+	else if (strcmp(ev.type->last, "ToolCallEvent") == 0)
+		say_text("tool: ", data, "name");
+	else if (ev.type->flags & EV_ERROR_RESULT)
+		say_text("tool failed: ", json_get(data, "error"), "message");
+	event_release(&ev);
+}
+
+static int
+print_event(void *arg, const char *line, size_t len, struct err *e)
+{
+	if (o.verbose)
+		say_event(line, len);
+	if (!o.events)
+		return 0;
+	cli_write(line, len);
+	out_write("\n", 1);
+	return flush_output(arg, e);
+}
+
+/* What was not printed as it came, and the newline that ends a line. */
+static void
+finish_text(struct output *out, const struct buf *answer)
+{
+	if (o.events)
+		return;
+	if (o.no_stream && answer->len > 0) {
+		cli_write(answer->data, answer->len);
+		out->last = answer->data[answer->len - 1];
+	}
+	if (out->last != '\0' && out->last != '\n')
+		out_write("\n", 1);
+}
+
+static void
+tell_log_failed(const struct turn *t)
+{
+	struct buf line = BUF_INIT;
+
+	log_warn("the log of stream '%s' could not be written: %s", t->stream, t->log_error.msg);
+	if (o.status_fd < 0)
+		return;
+	buf_adds(&line, "{\"type\": \"ag2.events.lifecycle.EventLogFailed\", \"data\": {\"created_at\": ");
+	json_write_double(&line, clock_now());
+	buf_adds(&line, ", \"agent\": ");
+	json_write_string(&line, t->agent->name, strlen(t->agent->name), JSON_PYTHON);
+	buf_adds(&line, ", \"error_type\": \"OSError\", \"error\": ");
+	json_write_string(&line, t->log_error.msg, strlen(t->log_error.msg), JSON_PYTHON);
+	buf_adds(&line, "}}\n");
+	if (io_write_all((int)o.status_fd, line.data, line.len) < 0)
+		log_warn("cannot write to --status-fd: %s", strerror(errno));
+	buf_release(&line);
+}
+
+/* ---- running it ---- */
+
+static int
+print_body(struct turn *t)
+{
+	struct buf body = BUF_INIT;
+	struct err e = ERR_INIT;
+
+	if (turn_body(t, &body, &e) < 0)
+		log_fail(&e);
+	if (t->halted)
+		log_warn("nothing would be sent: %s", t->answer.data);
+	else
+		cli_write(body.data, body.len);
+	if (body.len > 0)
+		out_write("\n", 1);
+	buf_release(&body);
+	return t->halted ? 3 : 0;
+}
+
+/* An answer that was cut short is not the answer: it is not in the log, and whoever reads a pipe sees the status. */
+static int
+failed(const struct output *out, const struct err *e)
+{
+	if (out->last != '\0' && out->last != '\n' && cli_terminal()) {
+		out_write("\n", 1);
+		out_try_flush(NULL);
+	}
+	if (run_interrupted())
+		cli_die_by(run_interrupted());
+	if (out->broken)
+		cli_die_by(SIGPIPE);
+	log_warn("%s", e->msg);
+	return err_status(e->code);
+}
+
+static int
+run_turn(struct turn *t, struct output *out)
+{
+	struct err e = ERR_INIT;
+
+	t->on_event = print_event;
+	t->on_text = o.events || o.no_stream ? NULL : print_text;
+	t->arg = out;
+	if (turn_run(t, &e) < 0) {
+		if (t->log_failed)
+			tell_log_failed(t);
+		return failed(out, &e);
+	}
+	finish_text(out, &t->answer);
+	out_flush();
+	if (t->log_failed) {
+		tell_log_failed(t);
+		return 74;
+	}
+	return t->halted ? 3 : 0;
+}
+
+static int
+ask(struct agent *a, const struct buf *text, bool has_text)
+{
+	struct input in = { .prompts = NULL };
+	struct tool_list tools = { .items = NULL };
+	struct env_list commands = { .items = NULL }, for_tools = { .items = NULL };
+	struct store *store = NULL;
+	struct output out = { .broken = false };
+	char *stream = NULL;
+	struct turn t;
+	int status;
+
+	if (is_filter())
+		read_stream(&in, has_text);
+	else if (!has_text && (o.stream == NULL || strcmp(o.stream, "@new") == 0) && !o.last)
+		cli_usage(&usage, "a new stream needs TEXT");
+	run_catch_signals();
+	collect_tools(&tools, a);
+	if (!is_filter() || has_knowledge(&tools))
+		store = open_store(a);
+	if (!is_filter())
+		stream = choose_stream(store, a);
+	if (!o.dry && o.replay == NULL)
+		find_key(a);
+	commands_env(&commands, a, store, stream);
+	tools_env(&for_tools, &commands, a);
+	env_add(&commands, NULL);
+	t = (struct turn){ .agent = a, .store = is_filter() ? NULL : store, .stream = stream, .history = in.events,
+		.prompts = in.prompts, .prompts_n = in.prompts_n, .text = has_text ? text->data : NULL, .text_len = text->len,
+		.tools = tools.items, .commands_env = (const char *const *)commands.items, .as_ag2 = o.as_ag2,
+		.env = { store, (const char *const *)for_tools.items, o.tool_timeout },
+		.stream_answer = !o.no_stream, .max_rounds = o.max_rounds };
+	in.events = (struct event_list){ .items = NULL };
+	declare_tools(&tools, &t.env);
+	t.tools_n = tools.n;
+	status = o.dry ? print_body(&t) : run_turn(&t, &out);
+	if (status == 0 && in.bad > 0)
+		status = 65;
+	turn_release(&t);
+	input_release(&in);
+	tools_release(&tools);
+	env_release(&commands);
+	env_release(&for_tools);
+	store_close(store);
+	free(stream);
+	return status;
+}
+
+static int
+check(struct agent *a)
+{
+	if (a->file == NULL)
+		cli_usage(&usage, "--check needs an agent file (-c FILE)");
+	return warn_order(a) > 0 ? 1 : 0;
+}
+
+static void
+set_cassette(void)
+{
+	struct err e = ERR_INIT;
+
+	if (o.record == NULL && o.replay == NULL) {
+		o.record = cli_env("AG2_RECORD");
+		o.replay = cli_env("AG2_REPLAY");
+	}
+	if (llm_cassette(o.record, o.replay, &e) < 0)
+		log_fail(&e);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct buf text = BUF_INIT_MAX(TEXT_MAX);
+	struct agent agent;
+	bool has_text;
+	int n, status;
+
+	cli_start("ag2-ask");
+	n = cli_parse(&usage, argc, argv, false);
+	check_options();
+	read_agent(&agent);
+	if (o.check) {
+		status = check(&agent);
+	} else {
+		choose_model(&agent.model);
+		set_cassette();
+		has_text = get_text(&text, argv, n);
+		if (!is_filter() && agent.file != NULL)
+			warn_order(&agent);
+		if (o.verbose && !o.no_upkeep && (agent.compact.strategy != NULL || agent.aggregates_n > 0))
+			log_warn("%s: compact and aggregate are not run by this version of ag2-ask", agent.file);
+		status = ask(&agent, &text, has_text);
+	}
+	agent_release(&agent);
+	buf_release(&text);
+	out_close();
+	return status;
+}
