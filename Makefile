@@ -7,6 +7,9 @@ MANDIR   = $(PREFIX)/share/man
 DESTDIR  =
 CC      ?= cc
 BUILD    = build/release
+ifeq ($(strip $(BUILD)),)
+$(error BUILD names no directory)
+endif
 CFLAGS   = -O2 -g
 WARN     = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings -Wformat=2 -Wno-unused-parameter -Wno-missing-field-initializers
 HARDEN   = -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE -fstack-clash-protection
