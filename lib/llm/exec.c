@@ -26,7 +26,7 @@ struct reading {
 };
 
 static int
-exec_body(const struct llm_request *r, struct buf *out, struct err *e)
+body(const struct llm_request *r, struct buf *out, struct err *e)
 {
 	size_t i;
 
@@ -278,7 +278,7 @@ pass_on(const struct buf *errors)
 }
 
 static int
-exec_call(const struct llm_request *r, const struct buf *bytes, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
+call(const struct llm_request *r, const struct buf *bytes, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
 {
 	static const struct llm_sink nowhere;
 	struct err own = ERR_INIT;
@@ -304,6 +304,6 @@ exec_call(const struct llm_request *r, const struct buf *bytes, const struct llm
 
 const struct provider provider_exec = {
 	.lines = true,
-	.body = exec_body,
-	.call = exec_call,
+	.body = body,
+	.call = call,
 };

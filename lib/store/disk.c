@@ -418,9 +418,7 @@ entries_release(struct entries *l)
 static int
 by_name(const void *a, const void *b)
 {
-	const struct entry *x = a, *y = b;
-
-	return store_name_compare(x->name, x->st.dir, y->name, y->st.dir);
+	return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
 }
 
 /* Whether the directory st is `dir` or one of those above it: a link to such a one would make the tree endless. */
