@@ -38,7 +38,7 @@ block() {
 	tour >tour.sh
 	shown >shown
 	[ "$(grep -c '^===$' shown)" -ge 8 ]
-	(cd checkout && bash -e ../tour.sh >"$TMP/got" 2>"$TMP/errors") || fail "the tour failed:" "$(cat got errors)"
+	(cd checkout && bash -e ../tour.sh >"$TMP/got" 2>&1) || fail "the tour failed:" "$(cat got)"
 	[ "$(grep -c '^===$' got)" -eq "$(grep -c '^===$' shown)" ]
 	for n in $(seq "$(grep -c '^===$' shown)"); do
 		block shown "$n" >want
