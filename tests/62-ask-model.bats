@@ -167,7 +167,9 @@ responses() {
 	ag2-ask "${M[@]}" --stream x q >out 2>err 3>&- &
 	wait_for 20 grep -q half out
 	kill -TERM $!
-	run -143 wait $!
+	status=0
+	wait $! || status=$?
+	status_is 143
 	ag2-store log cat x >log
 	[ "$(wc -l <log)" -eq 1 ]
 }
