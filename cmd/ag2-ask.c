@@ -528,8 +528,10 @@ choose_stream(struct store *s, const struct agent *a)
 			log_die(78, "%s: 'write_event_log: false' keeps no streams that could be continued", a->file);
 		return NULL;
 	}
+	if (s == NULL && want != NULL && strcmp(want, "@last") == 0)
+		log_die(66, "there is no stream yet");
 	if (s == NULL)
-		return want != NULL ? log_die(66, "there is no store yet"), NULL : NULL;
+		return NULL;
 	if (stream_resolve(s, want ? want : "@new", &id, &fresh, &e) < 0)
 		log_fail(&e);
 	if (fresh && !o.dry)
