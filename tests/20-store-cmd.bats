@@ -789,3 +789,11 @@ tool() {
 	[ "$(jq -c '[.parameters.properties.path.default, .parameters.properties.content.default]' got)" = '["/",""]' ]
 	[ ! -e "${AG2_STORE#*:}" ]
 }
+
+@test "ls: the order is that of the bytes it prints, a directory's slash among them" {
+	for path in /a/x /a.txt /a0 /ab/y '/a!/z' /a-b; do
+		put "$path" x
+	done
+	run -0 ag2-store ls /
+	output_is "$(printf '%s\n' a!/ a-b a.txt a/ a0 ab/)"
+}

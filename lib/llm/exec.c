@@ -26,7 +26,7 @@ struct reading {
 };
 
 static int
-body(const struct llm_request *r, struct buf *out, struct err *e)
+exec_body(const struct llm_request *r, struct buf *out, struct err *e)
 {
 	size_t i;
 
@@ -278,7 +278,7 @@ pass_on(const struct buf *errors)
 }
 
 static int
-call(const struct llm_request *r, const struct buf *bytes, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
+exec_call(const struct llm_request *r, const struct buf *bytes, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
 {
 	static const struct llm_sink nowhere;
 	struct err own = ERR_INIT;
@@ -304,6 +304,6 @@ call(const struct llm_request *r, const struct buf *bytes, const struct llm_sink
 
 const struct provider provider_exec = {
 	.lines = true,
-	.body = body,
-	.call = call,
+	.body = exec_body,
+	.call = exec_call,
 };

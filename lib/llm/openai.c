@@ -195,33 +195,40 @@ tool_item(struct buf *out, const struct part *p, struct err *e)
 	return 0;
 }
 
+static int
+content_item(struct buf *out, struct json_object *value, bool alone, int (*item)(struct buf *, const struct part *, struct err *), struct err *e)
+{
+	struct part p;
+	int rc = part_read(&p, value, e);
+
+	if (rc == 0 && alone && p.form == PART_TEXT) {
+		string(out, p.text.data, p.text.len);
+	} else if (rc == 0) {
+		buf_adds(out, alone ? "[" : "");
+		rc = item(out, &p, e);
+		buf_adds(out, alone ? "]" : "");
+	}
+	part_release(&p);
+	return rc;
+}
+
 /* One text part is a string, anything else an array. */
 static int
 content(struct buf *out, struct json_object *parts, int (*item)(struct buf *, const struct part *, struct err *), struct err *e)
 {
 	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
-	struct part p;
-	int rc = 0;
 
 	buf_adds(out, "\"content\":");
-	if (n != 1)
-		buf_adds(out, "[");
-	for (i = 0; rc == 0 && i < n; i++) {
-		if (i > 0)
-			buf_adds(out, ",");
-		rc = part_read(&p, json_object_array_get_idx(parts, i), e);
-		if (rc == 0 && n == 1 && p.form == PART_TEXT) {
-			string(out, p.text.data, p.text.len);
-		} else if (rc == 0) {
-			buf_adds(out, n == 1 ? "[" : "");
-			rc = item(out, &p, e);
-			buf_adds(out, n == 1 ? "]" : "");
-		}
-		part_release(&p);
+	if (n == 1)
+		return content_item(out, json_object_array_get_idx(parts, 0), true, item, e);
+	buf_adds(out, "[");
+	for (i = 0; i < n; i++) {
+		buf_adds(out, i > 0 ? "," : "");
+		if (content_item(out, json_object_array_get_idx(parts, i), false, item, e) < 0)
+			return -1;
 	}
-	if (n != 1)
-		buf_adds(out, "]");
-	return rc;
+	buf_adds(out, "]");
+	return 0;
 }
 
 static int
@@ -453,7 +460,7 @@ settings(struct buf *out, const struct llm_request *r)
 }
 
 static int
-body(const struct llm_request *r, struct buf *out, struct err *e)
+openai_body(const struct llm_request *r, struct buf *out, struct err *e)
 {
 	struct body b = { .r = r, .out = out, .first = true, .covered = json_object_new_object() };
 	int rc;
@@ -810,7 +817,7 @@ finish(struct reading *rd, const struct llm_sink *sink, struct llm_reply *reply,
 }
 
 static int
-call(const struct llm_request *r, const struct buf *bytes, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
+openai_call(const struct llm_request *r, const struct buf *bytes, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
 {
 	struct reading rd = { .r = r, .sink = r->stream ? sink : &nowhere, .answer = ANSWER_INIT, .whole = BUF_INIT_MAX(2 * ANSWER_MAX) };
 	int rc = -1;
@@ -830,6 +837,6 @@ call(const struct llm_request *r, const struct buf *bytes, const struct llm_sink
 }
 
 const struct provider provider_openai = {
-	.body = body,
-	.call = call,
+	.body = openai_body,
+	.call = openai_call,
 };

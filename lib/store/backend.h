@@ -23,6 +23,9 @@ struct store_backend {
 	void (*unlock)(void *lock);
 };
 
+/* The order of a listing: bytes, a directory's name with its '/'. So a file `a.txt` comes before a directory `a`. */
+int store_name_compare(const char *a, bool a_dir, const char *b, bool b_dir);
+
 extern const struct store_backend store_disk, store_sqlite, store_memory;
 
 #endif

@@ -418,7 +418,9 @@ entries_release(struct entries *l)
 static int
 by_name(const void *a, const void *b)
 {
-	return strcmp(((const struct entry *)a)->name, ((const struct entry *)b)->name);
+	const struct entry *x = a, *y = b;
+
+	return store_name_compare(x->name, x->st.dir, y->name, y->st.dir);
 }
 
 /* Whether the directory st is `dir` or one of those above it: a link to such a one would make the tree endless. */

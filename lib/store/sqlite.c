@@ -251,15 +251,6 @@ struct children {
 	size_t n, cap;
 };
 
-static int
-compare_children(const void *x, const void *y, void *names)
-{
-	const struct child *a = x, *b = y;
-	int c = strcmp((char *)names + a->name, (char *)names + b->name);
-
-	return c ? c : (int)a->st.dir - (int)b->st.dir;
-}
-
 /* A name that is empty or has a NUL cannot be one of ours; there is no path by which it could be asked for. */
 static void
 add_child(struct children *c, const char *name, size_t len, struct store_stat st)
@@ -333,8 +324,6 @@ sqlite_list(void *self, const char *path, unsigned flags, store_list_fn *fn, voi
 	READING(s, rc, e, c.n = 0; buf_reset(&c.names); rc = gather(s, path, flags, &c, e));
 	if (rc < 0)
 		goto out;
-	if (c.n > 0)
-		qsort_r(c.all, c.n, sizeof(*c.all), compare_children, c.names.data);
 	for (i = 0; i < c.n && rc == 0; i++) {
 		const char *name = c.names.data + c.all[i].name;
 

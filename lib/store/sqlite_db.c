@@ -26,6 +26,7 @@ code_of(int rc)
 	switch (rc & 0xff) {
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
+	case SQLITE_PROTOCOL:
 		return ERR_BUSY;
 	case SQLITE_PERM:
 	case SQLITE_AUTH:
@@ -34,7 +35,6 @@ code_of(int rc)
 	case SQLITE_FULL:
 	case SQLITE_IOERR:
 	case SQLITE_CANTOPEN:
-	case SQLITE_PROTOCOL:
 	case SQLITE_NOLFS:
 	case SQLITE_NOMEM:
 		return ERR_IO;
@@ -53,6 +53,7 @@ db_fail(struct sqlite_store *s, struct err *e)
 	switch (rc & 0xff) {
 	case SQLITE_BUSY:
 	case SQLITE_LOCKED:
+	case SQLITE_PROTOCOL:
 		return err_set(e, ERR_BUSY, "%s: held by another process", db_name(s));
 	case SQLITE_NOTADB:
 		return err_set(e, ERR_DATA, "%s: not an SQLite database", db_name(s));

@@ -375,6 +375,19 @@ without_private(void *arg, const char *name, bool dir, const struct store_stat *
 }
 
 int
+store_name_compare(const char *a, bool a_dir, const char *b, bool b_dir)
+{
+	size_t n = strlen(a), m = strlen(b), common = n < m ? n : m;
+	int c = memcmp(a, b, common);
+
+	if (c != 0 || n == m)
+		return c != 0 ? c : (int)a_dir - (int)b_dir;
+	if (n < m)
+		return a_dir && (unsigned char)b[n] < '/' ? 1 : -1;
+	return b_dir && (unsigned char)a[m] < '/' ? -1 : 1;
+}
+
+int
 store_list(struct store *s, const char *path, unsigned flags, store_list_fn *fn, void *arg, struct err *e)
 {
 	struct filter f = { .fn = fn, .arg = arg };

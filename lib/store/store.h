@@ -82,10 +82,11 @@ ssize_t store_file_read(struct store_file *f, uint64_t offset, void *data, size_
 void store_file_close(struct store_file *f);
 
 /*
- * Calls fn for each immediate child of path in byte order of the names; directories have dir set (the name comes without
- * '/'). A name that is both, as AG2 can leave it, comes twice, the file first. A missing path has no children. /.ag2 is
- * left out unless STORE_LIST_ALL. st is filled (else NULL) with STORE_LIST_STAT. fn returning non-zero ends the listing,
- * which returns that value. fn must not change the store. Names are NUL-terminated bytes.
+ * Calls fn for each immediate child of path in the byte order of what `ls` prints, directories with a '/' behind their
+ * names (`a.txt` is before `a/`); they have dir set and come without the '/'. A name that is both, as AG2 can leave it,
+ * comes twice, the file first. A missing path has no children. /.ag2 is left out unless STORE_LIST_ALL. st is filled
+ * (else NULL) with STORE_LIST_STAT. fn returning non-zero ends the listing, which returns that value. fn must not change
+ * the store. Names are NUL-terminated bytes.
  */
 enum { STORE_LIST_ALL = 1, STORE_LIST_STAT = 2 };
 typedef int store_list_fn(void *arg, const char *name, bool dir, const struct store_stat *st);

@@ -579,7 +579,7 @@ typedef void child_fn(struct store *s, void *arg);
  * when fn came to its end before.
  */
 static pid_t
-stopped_at(const char *url, child_fn *fn, void *arg, long k)
+stopped_at(const char *url, enum store_mode mode, child_fn *fn, void *arg, long k)
 {
 	struct store *s;
 	int status;
@@ -587,7 +587,7 @@ stopped_at(const char *url, child_fn *fn, void *arg, long k)
 	long at = 0;
 
 	if (pid == 0) {
-		s = opened(url, STORE_CREATE);
+		s = opened(url, mode);
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
 			_exit(2);
 		raise(SIGSTOP);
@@ -633,7 +633,7 @@ static bool
 killed_at(const char *url, struct change *c, long k)
 {
 	int status;
-	pid_t pid = stopped_at(url, do_change, c, k);
+	pid_t pid = stopped_at(url, STORE_CREATE, do_change, c, k);
 
 	if (pid == 0)
 		return false;
@@ -745,20 +745,24 @@ steps(const char *url, const char *name)
  */
 
 #define FILES 2500
+#define LARGE 6000000
 
 static int
 count_tokens(void *arg, const char *name, bool dir, const struct store_stat *st)
 {
-	*(int *)arg += strncmp(name, "token-", 6) == 0;
+	*(int *)arg += strstr(name, "-token-") != NULL;
 	return 0;
 }
 
 static void
 do_look(struct store *s, void *arg)
 {
+	struct store_stat st = { 0 };
 	struct err e = ERR_INIT;
 	int tokens = 0;
 
+	if (store_stat(s, "/d", &st, &e) != 1 || !st.dir)
+		give_up("the directory is not there: %s", e.msg);
 	if (store_list(s, "/d", 0, count_tokens, &tokens, &e) != 0)
 		give_up("%s", e.msg);
 	if (tokens != 1)
@@ -772,8 +776,9 @@ move_token(struct store *s, long i)
 	struct store_op ops[] = { { .kind = STORE_OP_DELETE, .path = old }, { .kind = STORE_OP_WRITE, .path = new } };
 	struct err e = ERR_INIT;
 
-	snprintf(old, sizeof(old), "/d/token-%ld", i - 1);
-	snprintf(new, sizeof(new), "/d/token-%ld", i);
+	/* From the beginning of the directory to its end and back. */
+	snprintf(old, sizeof(old), "/d/%c-token-%ld", (i - 1) % 2 ? 'z' : '0', i - 1);
+	snprintf(new, sizeof(new), "/d/%c-token-%ld", i % 2 ? 'z' : '0', i);
 	if (store_commit(s, ops, 2, &e) < 0)
 		give_up("%s", e.msg);
 }
@@ -781,8 +786,11 @@ move_token(struct store *s, long i)
 static int
 look(const char *url)
 {
+	/* On sqlite a reader that takes part in the log may be stopped with a lock that a commit has to wait for. */
+	enum store_mode mode = strncmp(url, "sqlite:", 7) == 0 ? STORE_READ : STORE_CREATE;
 	struct store *s = opened(url, STORE_CREATE);
 	struct store_op *ops = xcalloc(FILES, sizeof(*ops));
+	char *large = xcalloc(1, LARGE);
 	struct err e = ERR_INIT;
 	int status;
 	long k;
@@ -794,18 +802,26 @@ look(const char *url)
 		give_up("%s", e.msg);
 	move_token(s, 0);
 	store_close(s);
-	for (k = 1; k < 1000 && (pid = stopped_at(url, do_look, NULL, k)) != 0; k++) {
+	for (k = 1; k < 1000 && (pid = stopped_at(url, mode, do_look, NULL, k)) != 0; k++) {
 		s = opened(url, STORE_CREATE);
 		move_token(s, k);
+		/* So much that sqlite brings it from its log into the file that is being read. */
+		if (store_write(s, "/large", large, LARGE, &e) < 0)
+			give_up("%s", e.msg);
 		store_close(s);
 		ptrace(PTRACE_DETACH, pid, NULL, NULL);
 		if (waitpid(pid, &status, 0) < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
 			give_up("beside system call %ld of the listing", k);
+		/* The log, which the reader was not there to remove. */
+		s = opened(url, STORE_WRITE);
+		version_of(s, "/d");
+		store_close(s);
 	}
 	say("%ld calls\n", k);
 	for (k = 0; k < FILES; k++)
 		free((char *)ops[k].path);
 	free(ops);
+	free(large);
 	return 0;
 }
 

@@ -17,16 +17,24 @@ static struct {
 	struct err e;
 	struct llm_reply reply;
 	struct buf text;	/* pieces, each in brackets */
+	int pieces;
 } got;
+
+static const char *in_dir(const char *name);
+static void put_file(const char *name, const char *text);
 
 static int
 on_text(void *arg, const char *text, size_t len, struct err *e)
 {
+	char name[40];
+
 	(void)arg;
 	(void)e;
 	buf_addch(&got.text, '[');
 	buf_add(&got.text, text, len);
 	buf_addch(&got.text, ']');
+	snprintf(name, sizeof(name), "piece-%d", ++got.pieces);	/* a command can wait for it */
+	put_file(name, "");
 	return 0;
 }
 
@@ -88,10 +96,16 @@ ask_events(bool stream, struct event **events, size_t n)
 {
 	struct text prompt = { "Be brief.", 9 };
 	struct llm_request r = { .config = &config, .prompts = &prompt, .prompts_n = 1, .events = events, .events_n = n, .stream = stream };
+	char name[40];
 	size_t i;
 
 	llm_reply_release(&got.reply);
 	buf_reset(&got.text);
+	for (i = 1; i <= (size_t)got.pieces; i++) {
+		snprintf(name, sizeof(name), "piece-%zu", i);
+		unlink(in_dir(name));
+	}
+	got.pieces = 0;
 	got.e = (struct err)ERR_INIT;
 	got.rc = llm_call(&r, on_text, NULL, &got.reply, &got.e);
 	for (i = 0; i < n; i++)
@@ -152,9 +166,12 @@ replay(const char *text)
     "\"tool_calls\": {\"__event__\": \"ToolCallsEvent\", \"calls\": [{\"__event__\": \"ToolCallEvent\", \"id\": \"c1\", \"name\": \"f\", " \
     "\"arguments\": \"{ }\"}]}, \"model\": \"mine\", \"usage\": {\"__dataclass__\": \"Usage\", \"data\": {\"total_tokens\": 5}}}}"
 
+#define WAIT(piece) "until [ -e \"$DIR/piece-" piece "\" ]; do sleep 0.01; done; "
+
 static void
 commands(void)
 {
+	setenv("DIR", tmpdir(), 1);
 	model("exec:cat");
 	ask("hello");
 	ok(got.rc == -1 && got.e.code == ERR_UNAVAIL && strstr(got.e.msg, "no ModelResponse") != NULL, "event lines must end in a response: %s", got.e.msg);
@@ -168,7 +185,7 @@ commands(void)
 	model("exec:grep -c '\"type\": \"Prompt\", \"data\": {\"content\": \"Be brief.\"' ");
 	ask("hello");
 	is_str(got.reply.message, "1", "the prompt is a Prompt line");
-	model("exec:printf 'a\\n'; sleep 0.2; printf 'b \\345\\214'; sleep 0.2; printf '\\227\\n\\n'");
+	model("exec:printf 'a\\n'; " WAIT("1") "printf 'b \\345\\214'; " WAIT("2") "printf '\\227\\n\\n'");
 	ask("hello");
 	is_str(got.reply.message, "a\nb \xe5\x8c\x97", "text as it comes");
 	is_str(got.text.data, "[a][\nb ][\xe5\x8c\x97]", "in whole characters");
@@ -315,7 +332,7 @@ commands_recorded(void)
 	start_recording("tape");
 	config.api_key = xstrdup("sk-secret-0123456789");
 	setenv("SECRET", config.api_key, 1);
-	model("exec:printf 'one '; sleep 0.1; echo two of $SECRET");
+	model("exec:printf 'one '; " WAIT("1") "echo two of $SECRET");
 	ask("hello");
 	message = xstrdup(got.reply.message);
 	pieces = xstrdup(got.text.data);
@@ -337,7 +354,7 @@ commands_recorded(void)
 	ok(got.rc == 0 && got.reply.events.n == 1, "event lines are replayed: %s", got.e.msg);
 	is_bytes(got.reply.events.items[0]->line, got.reply.events.items[0]->len, RESPONSE, strlen(RESPONSE), "byte for byte, at another time");
 	ok(got.reply.calls_n == 1 && got.reply.usage.total == 5 && strcmp(got.text.data, "[hi]") == 0, "with calls, usage and text");
-	model("exec:printf 'one '; sleep 0.1; echo two of $SECRET");
+	model("exec:printf 'one '; " WAIT("1") "echo two of $SECRET");
 	ask("hello");
 	is_str(got.text.data, "[one ][two of [key]]", "the pieces are those of the recording");
 	ok(strncmp(pieces, "[one ][two", 10) == 0 && strncmp(message, "one two", 7) == 0, "which were these");

@@ -338,6 +338,7 @@ nothing_outside(const char *root, const char *how)
 {
 	static const char *const paths[] = { "/out", "/outdir/secret", "/outdir/dir/secret", "/up", "/dangling", "/loop", "/proc/etc/passwd",
 	    "/absolute-in", "/real/parent/out" };
+	char *secret = xasprintf("%s/secret", outside), *deeper = xasprintf("%s/dir/secret", outside);
 	struct store *s = opened(root, STORE_WRITE);
 	struct buf b = BUF_INIT;
 	size_t i;
@@ -353,10 +354,12 @@ nothing_outside(const char *root, const char *how)
 	ok(put(s, "/out", "mine") == 0 && S_ISREG(lookup(root, "/out").st_mode), "%s: a write takes the place of the link", how);
 	ok(store_delete(s, "/outdir", &e) == 0 && !there(root, "/outdir"), "%s: deleting removes the link", how);
 	ok(store_delete(s, "/", &e) == 0, "%s: deleting everything removes links", how);
-	ok(io_read_file(xasprintf("%s/secret", outside), &b, &e) == 0 && io_read_file(xasprintf("%s/dir/secret", outside), &b, &e) == 0, "%s: what is outside is there", how);
+	ok(io_read_file(secret, &b, &e) == 0 && io_read_file(deeper, &b, &e) == 0, "%s: what is outside is there", how);
 	is_str(b.data, "secretsecret", "%s: as it was", how);
 	buf_release(&b);
 	store_close(s);
+	free(secret);
+	free(deeper);
 }
 
 static int
@@ -461,7 +464,7 @@ odd_files(void)
 static void
 modes(void)
 {
-	char *root = fresh();
+	char *root = fresh(), *own;
 	struct store *s;
 	mode_t mask = umask(0177);
 
@@ -485,7 +488,9 @@ modes(void)
 		skip("owners need root");
 	}
 	raw("x", 1, "%s/own", root);
-	chmod(xasprintf("%s/own", root), 0604);
+	own = xasprintf("%s/own", root);
+	chmod(own, 0604);
+	free(own);
 	ok(put(s, "/own", "2") == 0, "a file of another mode is replaced");
 	is_int(lookup(root, "/own").st_mode & 07777, 0604, "and keeps it");
 	store_close(s);
@@ -730,7 +735,7 @@ died(const char *root, enum store_mode mode, const char *who)
 static void
 failures(void)
 {
-	char *root = fresh();
+	char *root = fresh(), *log;
 	struct store *s;
 	int n;
 
@@ -753,7 +758,9 @@ failures(void)
 	root = fresh();
 	append_base(root);
 	child(die_in_the_middle, root);
-	n = open(xasprintf("%s/log", root), O_WRONLY | O_APPEND);
+	log = xasprintf("%s/log", root);
+	n = open(log, O_WRONLY | O_APPEND);
+	free(log);
 	ok(write(n, "\ntheirs\n", 8) == 8, "another program appends to what a dead writer left");
 	close(n);
 	s = opened(root, STORE_WRITE);
@@ -810,7 +817,9 @@ root_again(void)
 	ok(put(s, "/b", "2") == 0 && there(root, "/b"), "and made again by the next write: %s", e.msg);
 	is_str(names(s, "/"), "b ", "which is what it has");
 	store_close(s);
-	raw("x", 1, "%s", root = fresh());
+	free(root);
+	root = fresh();
+	raw("x", 1, "%s", root);
 	ok(opened(root, STORE_READ) == NULL && e.code == ERR_NOINPUT, "a file is no store");
 	ok(opened(root, STORE_CREATE) == NULL && e.code == ERR_CREATE, "nor is one made in its place");
 	free(root);

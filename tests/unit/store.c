@@ -717,7 +717,7 @@ out:
 static void
 locking(void)
 {
-	struct store *s = fresh(), *other = shared ? opened(STORE_WRITE) : s;
+	struct store *s = fresh(), *other;
 	struct store_lock *a = NULL, *b = NULL;
 	struct err e = ERR_INIT;
 
@@ -820,7 +820,7 @@ urls(void)
 	if (cwd == NULL || chdir(tmpdir()) < 0)
 		bail("chdir");
 	static const struct { const char *url, *want; } good[] = {
-		{ "rel", "disk:%s/rel" }, { "./a:b", "disk:%s/./a:b" }, { "disk:rel/x", "disk:%s/rel/x" }, { "x.db", "sqlite:%s/x.db" },
+		{ "rel", "disk:%s/rel" }, { "./a:b", "disk:%s/a:b" }, { "disk:rel/x", "disk:%s/rel/x" }, { "x.db", "sqlite:%s/x.db" },
 		{ "dir/x.sqlite", "sqlite:%s/dir/x.sqlite" }, { "sqlite:plain", "sqlite:%s/plain" }, { "disk:x.db", "disk:%s/x.db" },
 		{ "disk:rel?sync=full", "disk:%s/rel?sync=full" }, { "disk:a?b?", "disk:%s/a?b?" }, { "a?sync=full", "disk:%s/a?sync=full?" },
 		{ ".db", "disk:%s/.db" }, { "sqlite:y?sync=normal&sync=full", "sqlite:%s/y?sync=normal&sync=full" }, { "memory:", "memory:" },
