@@ -312,6 +312,22 @@ assemble(struct setting *s)
 	return in.bad > 0 && on_bad() == JSONL_BAD_COUNT ? 65 : 0;
 }
 
+static void
+release(struct setting *s)
+{
+	size_t i;
+
+	for (i = 0; s->own && i < s->n; i++)
+		policy_spec_release(&s->specs[i]);
+	if (s->own)
+		free(s->specs);
+	for (i = 0; s->env[i] != NULL; i++)
+		free(s->env[i]);
+	free(s->stream);
+	store_close(s->store);
+	agent_release(&s->agent);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -319,10 +335,11 @@ main(int argc, char **argv)
 		.usage = "ag2-assemble [-s URL] [-c FILE] [--prompt TEXT] [--stream S] [--skip-bad|--strict] [--check] [--as-ag2] [POLICY...]",
 		.summary = "Turns a stream of events into what the model is to see.", .table = table };
 	struct setting s = { 0 };
+	char *more;
 	int n, status;
 
 	cli_start("ag2-assemble");
-	o.more = policy_help();
+	o.more = more = policy_help();
 	n = cli_parse(&o, argc, argv, false);
 	if (skip_bad && strict)
 		cli_usage(&o, "--skip-bad and --strict exclude each other");
@@ -334,7 +351,8 @@ main(int argc, char **argv)
 		make_env(&s);
 		status = assemble(&s);
 	}
-	store_close(s.store);
+	release(&s);
+	free(more);
 	out_close();
 	return status;
 }

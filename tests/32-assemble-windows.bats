@@ -182,7 +182,7 @@ x() {
 @test "a window over ten thousand turns that a pipe brings takes the memory of the window" {
 	jq -cn 'range(10000) | {type: "ModelRequest", data: {parts: [{content: "question \(.)"}]}},
 		{type: "ModelResponse", data: {message: {content: ("answer " * 200)}}}' >in
-	case $AG2_BUILD in
+	case $BIN in
 	*asan*) limit=unlimited ;;
 	*) limit=32000 ;;
 	esac

@@ -106,7 +106,7 @@ large() {
 
 @test "a line of 70 MB is a bad line, in bounded memory" {
 	{ U a; head -c 70000000 /dev/zero | tr '\0' x; echo; A b; } >in
-	case $AG2_BUILD in
+	case $BIN in
 	*asan*) limit=unlimited ;;
 	*) limit=200000 ;;
 	esac
@@ -118,7 +118,7 @@ large() {
 
 @test "a large stream passes in little memory, also where it has to wait for a prompt" {
 	large 60000 >in
-	case $AG2_BUILD in
+	case $BIN in
 	*asan*) limit=unlimited ;;
 	*) limit=40000 ;;
 	esac
@@ -268,7 +268,7 @@ agent() {
 
 @test "a window over a log reads its end, not all of it" {
 	command -v strace >/dev/null || skip "no strace"
-	case $AG2_BUILD in *asan*) skip "not under the sanitizers" ;; esac
+	case $BIN in *asan*) skip "not under the sanitizers" ;; esac
 	mkdir -p store/log
 	large 20000 >store/log/s1.jsonl
 	strace -f -e trace=read,pread64 -o trace ag2-assemble -s disk:store --stream s1 sliding-window:20 >/dev/null
