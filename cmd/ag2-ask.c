@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "stream.h"
 #include "turn.h"
+#include "upkeep.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,7 @@
 #define KEY_MAX 8192
 
 static struct {
-	const char *store, *config, *model, *base_url, *stream, *record, *replay;
+	const char *store, *config, *model, *base_url, *model_of, *stream, *record, *replay;
 	struct opt_list tools;
 	bool last, skip_bad, strict, events, dry, verbose, no_stream, as_ag2, check, no_upkeep;
 	long max_rounds, status_fd;
@@ -31,6 +32,7 @@ static const struct opt options[] = {
 	CLI_OPT_CONFIG(&o.config),
 	{ 'm', "model", OPT_STRING, &o.model, "PROVIDER:MODEL", "the model, such as openai:gpt-5 or exec:CMD" },
 	{ 0, "base-url", OPT_STRING, &o.base_url, "URL", "where the provider's API is" },
+	{ 0, "model-of", OPT_STRING, &o.model_of, "PART", "the model that $AG2_CONFIG names for `compact`, `aggregate` or `aggregate:N` (from 0)" },
 	{ 0, "stream", OPT_STRING, &o.stream, "S", "a whole turn of this stream (@last, @new)" },
 	{ 'C', "continue", OPT_FLAG, &o.last, NULL, "the same as --stream @last" },
 	{ 0, "skip-bad", OPT_FLAG, &o.skip_bad, NULL, "bad lines on stdin are no failure" },
@@ -75,6 +77,8 @@ check_options(void)
 		cli_usage(&usage, "--stream and -C exclude each other");
 	if (o.skip_bad && o.strict)
 		cli_usage(&usage, "--skip-bad and --strict exclude each other");
+	if (o.model_of != NULL && !is_filter())
+		cli_usage(&usage, "--model-of is for a filter");
 	if (o.max_rounds < 1)
 		cli_usage(&usage, "--max-rounds must be 1 or more");
 	if (o.tool_timeout <= 0)
@@ -157,12 +161,30 @@ warn_order(struct agent *a)
 	return pairs;
 }
 
+/* The model of that part, which is the agent's unless the file names another. */
+static struct llm_config *
+model_of(struct agent *a, const char *part)
+{
+	struct llm_config *own = NULL;
+	long i = 0;
+
+	if (strcmp(part, "compact") == 0)
+		own = &a->compact.model;
+	else if (strncmp(part, "aggregate", 9) == 0 && (part[9] == '\0' ||
+	    (part[9] == ':' && parse_long(part + 10, "--model-of", &i, NULL) == 0 && i >= 0)))
+		own = (size_t)i < a->aggregates_n ? &a->aggregates[i].model : NULL;
+	else
+		cli_usage(&usage, "--model-of: there is no part '%s' (compact, aggregate, aggregate:N)", part);
+	return own != NULL && own->provider != NULL ? own : &a->model;
+}
+
 /* Only the model of $AG2_CONFIG is meant where the stream, with its prompts, comes from elsewhere. */
 static void
 read_agent(struct agent *a)
 {
 	const char *file = o.config ? o.config : cli_env("AG2_CONFIG");
-	struct llm_config model;
+	struct llm_config model, *from;
+	char *name;
 	struct err e = ERR_INIT;
 
 	if (file == NULL) {
@@ -172,10 +194,14 @@ read_agent(struct agent *a)
 	if (agent_read(a, file, &e) < 0)
 		log_fail(&e);
 	if (is_filter()) {
-		model = a->model;
-		a->model = (struct llm_config){ .temperature = -1 };
+		from = o.model_of ? model_of(a, o.model_of) : &a->model;
+		model = *from;
+		*from = (struct llm_config){ .temperature = -1 };
+		name = xstrdup(a->name);
 		agent_release(a);
 		agent_init(a);
+		free(a->name);
+		a->name = name;
 		a->model = model;
 	}
 }
@@ -635,21 +661,8 @@ finish_text(struct output *out, const struct buf *answer)
 static void
 tell_log_failed(const struct turn *t)
 {
-	struct buf line = BUF_INIT;
-
 	log_warn("the log of stream '%s' could not be written: %s", t->stream, t->log_error.msg);
-	if (o.status_fd < 0)
-		return;
-	buf_adds(&line, "{\"type\": \"ag2.events.lifecycle.EventLogFailed\", \"data\": {\"created_at\": ");
-	json_write_double(&line, clock_now());
-	buf_adds(&line, ", \"agent\": ");
-	json_write_string(&line, t->agent->name, strlen(t->agent->name), JSON_PYTHON);
-	buf_adds(&line, ", \"error_type\": \"OSError\", \"error\": ");
-	json_write_string(&line, t->log_error.msg, strlen(t->log_error.msg), JSON_PYTHON);
-	buf_adds(&line, "}}\n");
-	if (io_write_all((int)o.status_fd, line.data, line.len) < 0)
-		log_warn("cannot write to --status-fd: %s", strerror(errno));
-	buf_release(&line);
+	upkeep_log_failed((int)o.status_fd, t->store, t->stream, t->agent->name, &t->log_error);
 }
 
 /* ---- running it ---- */

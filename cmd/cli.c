@@ -1,5 +1,6 @@
 #include "cli.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -184,6 +185,35 @@ void
 cli_puts(const char *text)
 {
 	cli_write(text, strlen(text));
+}
+
+/* The directory of the running program, with its slash; empty where it is not known. */
+static void
+own_directory(struct buf *out)
+{
+	char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path));
+
+	while (n > 0 && path[n - 1] != '/')
+		n--;
+	if (n > 0)
+		buf_add(out, path, (size_t)n);
+}
+
+char *
+cli_program(const char *variable, const char *name)
+{
+	const char *given = cli_env(variable);
+	struct buf path = BUF_INIT;
+
+	if (given != NULL)
+		return xstrdup(given);
+	own_directory(&path);
+	buf_adds(&path, name);
+	if (path.data[0] == '/' && access(path.data, X_OK) == 0)
+		return buf_detach(&path, NULL);
+	buf_release(&path);
+	return xstrdup(name);
 }
 
 noreturn void

@@ -57,6 +57,12 @@ int cli_width(void);			/* columns of the terminal on standard output; 80 when it
 void cli_write(const void *data, size_t len);
 void cli_puts(const char *text);
 
+/*
+ * A program of ours: $variable when it is set, else `name` beside the running program, else `name`, to be looked up in PATH.
+ * The string is the caller's.
+ */
+char *cli_program(const char *variable, const char *name);
+
 /* Ends the program by this signal as if it had not been caught, so that a shell sees what happened. */
 noreturn void cli_die_by(int sig);
 

@@ -231,6 +231,8 @@ become(const struct child *c, char *const *argv, char **env, pid_t parent)
 	install(r->output_fd > 0 ? r->output_fd : c->theirs[OUT], 1);
 	install(c->theirs[ERR], 2);
 	close_range(3, ~0U, CLOSE_RANGE_CLOEXEC);
+	if (r->keep_fd > 2)
+		fcntl(r->keep_fd, F_SETFD, 0);
 	default_signals();
 	if (r->cwd != NULL && chdir(r->cwd) < 0) {
 		f.cwd = true;

@@ -17,6 +17,7 @@ struct run {
 	size_t input_len;
 	int input_fd;			/* used as its stdin instead when > 0 */
 	int output_fd;			/* used as its stdout when > 0; else stdout is collected in out */
+	int keep_fd;			/* stays open in the child, under its number, when > 2: for --status-fd */
 	struct buf *out;		/* the child is ended and ERR_DATA is the answer when its maximum is exceeded */
 	struct buf *errors;		/* collects stderr (only its first max bytes are kept); NULL: shared with ours */
 	double timeout;			/* seconds; 0 means none */

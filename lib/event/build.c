@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /*
@@ -436,4 +437,96 @@ build_summary(struct buf *out, struct text summary, uint64_t event_count)
 	buf_adds(out, ", \"summary\": ");
 	add_text(out, summary);
 	buf_addf(out, ", \"event_count\": %llu}}", (unsigned long long)event_count);
+}
+
+/* ---- lifecycle ---- */
+
+static void
+open_lifecycle(struct buf *out, const char *what, const char *end, const char *agent)
+{
+	char type[64];
+
+	snprintf(type, sizeof(type), "%s%s", what, end);
+	open_record(out, type, clock_now());
+	buf_adds(out, ", \"agent\": ");
+	add_string(out, agent);
+}
+
+static void
+add_strategy(struct buf *out, const char *strategy)
+{
+	buf_adds(out, ", \"strategy\": ");
+	add_string(out, strategy);
+}
+
+static bool
+is_known(const struct usage *u)
+{
+	return u != NULL && (u->prompt >= 0 || u->completion >= 0 || u->total >= 0 || u->cache_read >= 0 ||
+	    u->cache_creation >= 0 || u->thinking >= 0);
+}
+
+static void
+add_cost(struct buf *out, uint64_t calls, const struct usage *usage)
+{
+	buf_addf(out, ", \"llm_calls\": %llu", (unsigned long long)calls);
+	if (is_known(usage))
+		add_usage(out, usage);
+	else
+		buf_adds(out, ", \"usage\": {}");
+	buf_adds(out, "}}");
+}
+
+void
+build_started(struct buf *out, const char *what, const char *agent, const char *strategy, uint64_t events)
+{
+	open_lifecycle(out, what, "Started", agent);
+	add_strategy(out, strategy);
+	buf_addf(out, ", \"event_count\": %llu}}", (unsigned long long)events);
+}
+
+void
+build_compacted(struct buf *out, const char *agent, const char *strategy, uint64_t before, uint64_t after, uint64_t calls,
+    const struct usage *usage)
+{
+	open_lifecycle(out, "Compaction", "Completed", agent);
+	add_strategy(out, strategy);
+	buf_addf(out, ", \"events_before\": %llu, \"events_after\": %llu", (unsigned long long)before, (unsigned long long)after);
+	add_cost(out, calls, usage);
+}
+
+void
+build_aggregated(struct buf *out, const char *agent, const char *strategy, uint64_t events, uint64_t calls,
+    const struct usage *usage)
+{
+	open_lifecycle(out, "Aggregation", "Completed", agent);
+	add_strategy(out, strategy);
+	buf_addf(out, ", \"event_count\": %llu", (unsigned long long)events);
+	add_cost(out, calls, usage);
+}
+
+static void
+add_error(struct buf *out, const char *error_type, const char *error)
+{
+	buf_adds(out, ", \"error_type\": ");
+	add_string(out, error_type);
+	buf_adds(out, ", \"error\": ");
+	add_string(out, error);
+	buf_adds(out, "}}");
+}
+
+void
+build_failed(struct buf *out, const char *what, const char *agent, const char *strategy, const char *error_type,
+    const char *error)
+{
+	open_lifecycle(out, what, "Failed", agent);
+	add_strategy(out, strategy);
+	add_error(out, error_type, error);
+}
+
+void
+build_log_failed(struct buf *out, const char *agent, const char *error_type, const char *error)
+{
+	open_lifecycle(out, "EventLog", "Failed", agent);
+	add_error(out, error_type, error);
 }

@@ -47,4 +47,17 @@ void build_alert(struct buf *out, const char *severity, const char *source, stru
 int build_halt(struct buf *out, struct text reason, struct text source, struct event *const *alerts, size_t n, struct err *e);
 void build_summary(struct buf *out, struct text summary, uint64_t event_count);
 
+/*
+ * Lifecycle events, which are told on a descriptor and never written to a log. `what` is "Compaction" or "Aggregation";
+ * usage NULL or without any count is written as AG2 writes that nothing is known.
+ */
+void build_started(struct buf *out, const char *what, const char *agent, const char *strategy, uint64_t events);
+void build_compacted(struct buf *out, const char *agent, const char *strategy, uint64_t before, uint64_t after, uint64_t calls,
+    const struct usage *usage);
+void build_aggregated(struct buf *out, const char *agent, const char *strategy, uint64_t events, uint64_t calls,
+    const struct usage *usage);
+void build_failed(struct buf *out, const char *what, const char *agent, const char *strategy, const char *error_type,
+    const char *error);
+void build_log_failed(struct buf *out, const char *agent, const char *error_type, const char *error);
+
 #endif

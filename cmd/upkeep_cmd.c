@@ -1,0 +1,72 @@
+#include "upkeep_cmd.h"
+
+#include "base/alloc.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+
+void
+upkeep_cmd_open(struct upkeep_cmd *c, const char *config)
+{
+	struct err e = ERR_INIT;
+
+	*c = (struct upkeep_cmd){ .ask = cli_program("AG2_ASK", "ag2-ask") };
+	if (config == NULL)
+		agent_init(&c->agent);
+	else if (agent_read(&c->agent, config, &e) < 0)
+		log_fail(&e);
+}
+
+static void
+env_release(struct upkeep_cmd *c)
+{
+	size_t i;
+
+	for (i = 0; c->env != NULL && c->env[i] != NULL; i++)
+		free(c->env[i]);
+	free(c->env);
+	c->env = NULL;
+}
+
+void
+upkeep_cmd_release(struct upkeep_cmd *c)
+{
+	env_release(c);
+	agent_release(&c->agent);
+	free(c->ask);
+}
+
+void
+upkeep_cmd_env(struct upkeep_cmd *c, const struct store *store, const char *stream, const char *model)
+{
+	size_t n = 0;
+
+	env_release(c);
+	c->env = xcalloc(6, sizeof(c->env[0]));
+	if (store != NULL)
+		c->env[n++] = xasprintf("AG2_STORE=%s", store_url(store));
+	if (stream != NULL)
+		c->env[n++] = xasprintf("AG2_STREAM=%s", stream);
+	if (c->agent.file != NULL) {
+		c->env[n++] = xasprintf("AG2_NAME=%s", c->agent.name);
+		c->env[n++] = xasprintf("AG2_CONFIG=%s", c->agent.file);
+	}
+	if (model != NULL)
+		c->env[n++] = xasprintf("AG2_MODEL=%s", model);
+	else if (c->agent.file != NULL && c->agent.model.provider != NULL)
+		c->env[n++] = xstrdup("AG2_MODEL");
+}
+
+struct upkeep_model
+upkeep_cmd_model(const struct upkeep_cmd *c, const char *model, const char *part)
+{
+	return (struct upkeep_model){ .ask = c->ask, .model = model, .part = c->agent.file ? part : NULL,
+		.env = (const char *const *)c->env };
+}
+
+void
+upkeep_cmd_status_fd(const struct opts *o, long fd)
+{
+	if (fd >= 0 && (fd > 1 << 20 || fcntl((int)fd, F_SETFD, FD_CLOEXEC) < 0))
+		cli_usage(o, "--status-fd %ld: no such descriptor is open", fd);
+}
