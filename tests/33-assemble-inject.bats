@@ -131,7 +131,7 @@ alerts() {
 @test "a command that fails is an error that names it, and nothing comes out" {
 	U a >in
 	for policy in 'inject:echo x; exit 3' 'exec:cat; exit 3'; do
-		run --separate-stderr ag2-assemble "$policy" <in
+		run --separate-stderr ag2-assemble --prompt sys "$policy" <in
 		status_is 69
 		output_is ''
 		has "exited with status 3" "$stderr"

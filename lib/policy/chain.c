@@ -10,9 +10,20 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-struct outlet {			/* the last stage: gives to the sink, spools events while prompts may still come */
+struct held_prompt {
+	struct prompt p;	/* points into the two below */
+	char *text, *source;
+};
+
+/*
+ * The last stage: gives to the sink. Until the last prompt is known it holds prompts and spools events, so that when a
+ * policy fails nothing has come out.
+ */
+struct outlet {
 	struct stage stage;
-	bool open;		/* all prompts are out */
+	bool open;
+	struct held_prompt *prompts;
+	size_t n, cap;
 	struct spool spool;
 };
 
@@ -120,9 +131,35 @@ outlet_of(struct stage *s)
 static int
 outlet_prompt(struct stage *s, const struct prompt *p, struct err *e)
 {
-	const struct chain_sink *sink = &s->chain->o.sink;
+	struct outlet *o = outlet_of(s);
+	struct held_prompt *h;
 
-	return sink->prompt != NULL ? sink->prompt(sink->arg, p, e) : 0;
+	o->prompts = xgrow(o->prompts, o->n, &o->cap, sizeof(o->prompts[0]));
+	h = &o->prompts[o->n++];
+	h->p = *p;
+	h->source = p->source != NULL ? xstrdup(p->source) : NULL;
+	h->text = xmalloc(p->content.len + p->line.len + 1);
+	memcpy(h->text, p->content.data, p->content.len);
+	if (p->line.data != NULL)
+		memcpy(h->text + p->content.len, p->line.data, p->line.len);
+	h->p.source = h->source;
+	h->p.content.data = h->text;
+	h->p.line.data = p->line.data != NULL ? h->text + p->content.len : NULL;
+	return 0;
+}
+
+static void
+forget_prompts(struct outlet *o)
+{
+	size_t i;
+
+	for (i = 0; i < o->n; i++) {
+		free(o->prompts[i].text);
+		free(o->prompts[i].source);
+	}
+	free(o->prompts);
+	o->prompts = NULL;
+	o->n = o->cap = 0;
 }
 
 static int
@@ -137,11 +174,17 @@ static int
 outlet_prompts_done(struct stage *s, struct err *e)
 {
 	struct outlet *o = outlet_of(s);
+	const struct chain_sink *sink = &s->chain->o.sink;
 	struct spool_reader reader = { .event = to_sink, .arg = &s->chain->o.sink };
-	int rc;
+	size_t i;
+	int rc = 0;
 
 	o->open = true;
-	rc = spool_play(&o->spool, &reader, e);
+	for (i = 0; i < o->n && rc == 0 && sink->prompt != NULL; i++)
+		rc = sink->prompt(sink->arg, &o->prompts[i].p, e);
+	forget_prompts(o);
+	if (rc == 0)
+		rc = spool_play(&o->spool, &reader, e);
 	spool_release(&o->spool);
 	return rc;
 }
@@ -163,6 +206,7 @@ outlet_end(struct stage *s, struct err *e)
 static void
 outlet_free(struct stage *s)
 {
+	forget_prompts(outlet_of(s));
 	spool_release(&outlet_of(s)->spool);
 	free(s);
 }

@@ -22,11 +22,6 @@ struct held {
 	int64_t weight;
 };
 
-struct held_prompt {
-	struct prompt p;		/* points into the two below */
-	char *text, *source;
-};
-
 struct large {			/* the largest of what has to be sent, for the message when it does not fit */
 	int64_t tokens;
 	char what[128];
@@ -51,12 +46,7 @@ struct window {
 	struct held summary, request;
 	struct held *halts;
 	size_t halts_n, halts_cap;
-	/*
-	 * What must be sent (a budget beyond AG2): the prompts, the last request, and everything from must on. The prompts wait
-	 * for the end, as the events do: when not all fits, nothing comes out.
-	 */
-	struct held_prompt *prompts;
-	size_t prompts_n, prompts_cap;
+	/* What must be sent (a budget beyond AG2): the prompts, the last request, and everything from must on. */
 	int64_t prompt_tokens, last_request, last_request_weight, must;
 	struct large largest_prompt, largest_summary, largest_request, largest_turn;
 };
@@ -258,57 +248,43 @@ window_event(struct stage *s, struct event *ev, struct err *e)
 	return 0;
 }
 
-static bool
-holds_prompts(const struct window *w)
-{
-	return w->budget && !w->as_ag2;
-}
-
 static void
-hold_prompt(struct window *w, const struct prompt *p)
+note_prompt(struct window *w, const struct prompt *p)
 {
-	struct held_prompt *h;
+	int64_t tokens = text_tokens(p->content.data, p->content.len, w->chars);
+	struct large *l = &w->largest_prompt;
 
-	w->prompts = xgrow(w->prompts, w->prompts_n, &w->prompts_cap, sizeof(w->prompts[0]));
-	h = &w->prompts[w->prompts_n++];
-	h->p = *p;
-	h->source = p->source != NULL ? xstrdup(p->source) : NULL;
-	h->text = xmalloc(p->content.len + p->line.len + 1);
-	memcpy(h->text, p->content.data, p->content.len);
-	if (p->line.data != NULL)
-		memcpy(h->text + p->content.len, p->line.data, p->line.len);
-	h->p.source = h->source;
-	h->p.content.data = h->text;
-	h->p.line.data = p->line.data != NULL ? h->text + p->content.len : NULL;
+	w->prompt_tokens += tokens;
+	if (l->what[0] != '\0' && tokens <= l->tokens)
+		return;
+	l->tokens = tokens;
+	if (p->source != NULL)
+		snprintf(l->what, sizeof(l->what), "the prompt of %.60s", p->source);
+	else
+		snprintf(l->what, sizeof(l->what), "the system prompt");
 }
 
 static int
 window_prompt(struct stage *s, const struct prompt *p, struct err *e)
 {
 	struct window *w = window_of(s);
-	int64_t tokens;
 
-	if (!holds_prompts(w))
-		return stage_prompt(s->next, p, e);
-	tokens = text_tokens(p->content.data, p->content.len, w->chars);
-	w->prompt_tokens += tokens;
-	if (w->largest_prompt.what[0] == '\0' || tokens > w->largest_prompt.tokens) {
-		w->largest_prompt.tokens = tokens;
-		if (p->source != NULL)
-			snprintf(w->largest_prompt.what, sizeof(w->largest_prompt.what), "the prompt of %.60s", p->source);
-		else
-			snprintf(w->largest_prompt.what, sizeof(w->largest_prompt.what), "the system prompt");
-	}
-	hold_prompt(w, p);
-	return 0;
+	if (w->budget && !w->as_ag2)
+		note_prompt(w, p);
+	return stage_prompt(s->next, p, e);
+}
+
+/* A note is known at the end only; and when a budget cannot hold what must be sent, nothing is to come out. */
+static bool
+ends_prompts_late(const struct window *w)
+{
+	return w->transparent || (w->budget && !w->as_ag2);
 }
 
 static int
 window_prompts_done(struct stage *s, struct err *e)
 {
-	struct window *w = window_of(s);
-
-	return w->transparent || holds_prompts(w) ? 0 : stage_prompts_done(s->next, e);
+	return ends_prompts_late(window_of(s)) ? 0 : stage_prompts_done(s->next, e);
 }
 
 /* ---- the end ---- */
@@ -509,18 +485,12 @@ give_note(struct window *w, int64_t kept, struct err *e)
 	return stage_inject(w->stage.next, (struct text){ note, strlen(note) }, w->policy->id, e);
 }
 
-/* The prompts that were held, and the note. */
 static int
-give_prompts(struct window *w, int64_t kept, struct err *e)
+end_prompts(struct window *w, int64_t kept, struct err *e)
 {
-	size_t i;
-
-	for (i = 0; i < w->prompts_n; i++)
-		if (stage_prompt(w->stage.next, &w->prompts[i].p, e) < 0)
-			return -1;
 	if (w->transparent && w->cut && give_note(w, kept, e) < 0)
 		return -1;
-	return w->transparent || holds_prompts(w) ? stage_prompts_done(w->stage.next, e) : 0;
+	return ends_prompts_late(w) ? stage_prompts_done(w->stage.next, e) : 0;
 }
 
 /* Decides what stays: keep[i] for each item held. */
@@ -552,7 +522,7 @@ window_end(struct stage *s, struct err *e)
 	int rc = -1;
 
 	keep = xcalloc(w->n + 1, sizeof(keep[0]));
-	if (drop_broken(w, e) < 0 || decide(w, keep, e) < 0 || give_prompts(w, count_kept(w, keep), e) < 0 || give_before(w, e) < 0)
+	if (drop_broken(w, e) < 0 || decide(w, keep, e) < 0 || end_prompts(w, count_kept(w, keep), e) < 0 || give_before(w, e) < 0)
 		goto out;
 	for (i = 0; i < w->n; i++)
 		if (keep[i] && give(w, at(w, i), e) < 0)
@@ -574,11 +544,6 @@ window_free(struct stage *s)
 	forget_spent_halts(w);
 	event_free(w->summary.r.event);
 	event_free(w->request.r.event);
-	for (i = 0; i < w->prompts_n; i++) {
-		free(w->prompts[i].text);
-		free(w->prompts[i].source);
-	}
-	free(w->prompts);
 	free(w->items);
 	free(w->halts);
 	free(w);
