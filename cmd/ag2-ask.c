@@ -320,13 +320,15 @@ env_release(struct env_list *l)
 	*l = (struct env_list){ .items = NULL };
 }
 
-/* For the user's own parts: policies, exec: models, the bootstrap. */
+/* For the user's own parts: policies, exec: models, the bootstrap. A name alone is taken out. */
 static void
 commands_env(struct env_list *l, const struct agent *a, const struct store *store, const char *stream)
 {
 	char *model = xasprintf("%s:%s", a->model.provider, a->model.model);
 
 	env_set(l, "AG2_STORE", store ? store_url(store) : NULL);
+	if (stream == NULL && !is_filter())
+		env_add(l, xstrdup("AG2_STREAM"));	/* not that of an agent around us */
 	env_set(l, "AG2_STREAM", stream);
 	env_set(l, "AG2_NAME", a->name);
 	env_set(l, "AG2_CONFIG", a->file);
@@ -679,7 +681,7 @@ print_body(struct turn *t)
 		log_warn("nothing would be sent: %s", t->answer.data);
 	else
 		cli_write(body.data, body.len);
-	if (body.len > 0)
+	if (body.len > 0 && body.data[body.len - 1] != '\n')
 		out_write("\n", 1);
 	buf_release(&body);
 	return t->halted ? 3 : 0;
@@ -723,51 +725,86 @@ run_turn(struct turn *t, struct output *out)
 	return t->halted ? 3 : 0;
 }
 
-static int
-ask(struct agent *a, const struct buf *text, bool has_text)
-{
-	struct input in = { .prompts = NULL };
-	struct tool_list tools = { .items = NULL };
-	struct env_list commands = { .items = NULL }, for_tools = { .items = NULL };
-	struct store *store = NULL;
-	struct output out = { .broken = false };
-	char *stream = NULL;
-	struct turn t;
-	int status;
+/* All that a turn needs and that lives as long as it. */
+struct session {
+	struct input in;
+	struct tool_list tools;
+	struct env_list commands, for_tools;
+	struct store *store;
+	char *stream;
+	struct turn turn;
+};
 
+static void
+open_session(struct session *s, struct agent *a, bool has_text)
+{
 	if (is_filter())
-		read_stream(&in, has_text);
-	else if (!has_text && (o.stream == NULL || strcmp(o.stream, "@new") == 0) && !o.last)
+		read_stream(&s->in, has_text);
+	else if (!has_text && !o.last && (o.stream == NULL || strcmp(o.stream, "@new") == 0))
 		cli_usage(&usage, "a new stream needs TEXT");
 	run_catch_signals();
-	collect_tools(&tools, a);
-	if (!is_filter() || has_knowledge(&tools))
-		store = open_store(a);
+	collect_tools(&s->tools, a);
+	if (!is_filter() || has_knowledge(&s->tools))
+		s->store = open_store(a);
 	if (!is_filter())
-		stream = choose_stream(store, a);
+		s->stream = choose_stream(s->store, a);
 	if (!o.dry && o.replay == NULL)
 		find_key(a);
-	commands_env(&commands, a, store, stream);
-	tools_env(&for_tools, &commands, a);
-	env_add(&commands, NULL);
-	t = (struct turn){ .agent = a, .store = is_filter() ? NULL : store, .stream = stream, .history = in.events,
-		.prompts = in.prompts, .prompts_n = in.prompts_n, .text = has_text ? text->data : NULL, .text_len = text->len,
-		.tools = tools.items, .commands_env = (const char *const *)commands.items, .as_ag2 = o.as_ag2,
-		.env = { store, (const char *const *)for_tools.items, o.tool_timeout },
-		.stream_answer = !o.no_stream, .max_rounds = o.max_rounds };
-	in.events = (struct event_list){ .items = NULL };
-	declare_tools(&tools, &t.env);
-	t.tools_n = tools.n;
-	status = o.dry ? print_body(&t) : run_turn(&t, &out);
-	if (status == 0 && in.bad > 0)
+	commands_env(&s->commands, a, s->store, s->stream);
+	tools_env(&s->for_tools, &s->commands, a);
+	env_add(&s->commands, NULL);
+}
+
+static void
+fill_turn(struct session *s, const struct agent *a, const struct buf *text)
+{
+	s->turn = (struct turn){
+		.agent = a,
+		.store = is_filter() ? NULL : s->store,
+		.stream = s->stream,
+		.history = s->in.events,
+		.prompts = s->in.prompts,
+		.prompts_n = s->in.prompts_n,
+		.text = text ? text->data : NULL,
+		.text_len = text ? text->len : 0,
+		.env = { s->store, (const char *const *)s->for_tools.items, o.tool_timeout },
+		.commands_env = (const char *const *)s->commands.items,
+		.as_ag2 = o.as_ag2,
+		.stream_answer = !o.no_stream,
+		.max_rounds = o.max_rounds,
+	};
+	s->in.events = (struct event_list){ .items = NULL };
+	declare_tools(&s->tools, &s->turn.env);
+	s->turn.tools = s->tools.items;
+	s->turn.tools_n = s->tools.n;
+}
+
+static void
+close_session(struct session *s)
+{
+	turn_release(&s->turn);
+	input_release(&s->in);
+	tools_release(&s->tools);
+	env_release(&s->commands);
+	env_release(&s->for_tools);
+	store_close(s->store);
+	free(s->stream);
+}
+
+/* text is NULL without TEXT. */
+static int
+ask(struct agent *a, const struct buf *text)
+{
+	struct session s = { .stream = NULL };
+	struct output out = { .broken = false };
+	int status;
+
+	open_session(&s, a, text != NULL);
+	fill_turn(&s, a, text);
+	status = o.dry ? print_body(&s.turn) : run_turn(&s.turn, &out);
+	if (status <= 1 && s.in.bad > 0)
 		status = 65;
-	turn_release(&t);
-	input_release(&in);
-	tools_release(&tools);
-	env_release(&commands);
-	env_release(&for_tools);
-	store_close(store);
-	free(stream);
+	close_session(&s);
 	return status;
 }
 
@@ -814,7 +851,7 @@ main(int argc, char **argv)
 			warn_order(&agent);
 		if (o.verbose && !o.no_upkeep && (agent.compact.strategy != NULL || agent.aggregates_n > 0))
 			log_warn("%s: compact and aggregate are not run by this version of ag2-ask", agent.file);
-		status = ask(&agent, &text, has_text);
+		status = ask(&agent, has_text ? &text : NULL);
 	}
 	agent_release(&agent);
 	buf_release(&text);

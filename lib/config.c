@@ -815,7 +815,7 @@ check_mode(int fd, const char *file, struct stat *st, struct err *e)
 		return err_sys(e, "cannot read '%s'", file);
 	if (S_ISDIR(st->st_mode))
 		return err_set(e, ERR_CONFIG, "%s: is a directory", file);
-	if (st->st_mode & (S_IWGRP | S_IWOTH))
+	if (!S_ISCHR(st->st_mode) && st->st_mode & (S_IWGRP | S_IWOTH))	/* /dev/null keeps nothing that others write */
 		return err_set(e, ERR_PERM, "%s: %s may write it, and it runs commands; chmod go-w it", file,
 		    st->st_mode & S_IWOTH ? "everyone" : "its group");
 	return 0;

@@ -28,7 +28,7 @@ struct turn {
 	const struct tool *tools;		/* declared */
 	size_t tools_n;
 	struct tool_env env;			/* of tools */
-	const char *const *commands_env;	/* NAME=value for policies, exec: models and the bootstrap; NULL-terminated */
+	const char *const *commands_env;	/* for policies, exec: models and the bootstrap, as struct run has it */
 	bool as_ag2;
 	bool stream_answer;			/* ask for the answer in pieces, which on_text then gets as they arrive */
 	long max_rounds;			/* 0: TURN_ROUNDS */

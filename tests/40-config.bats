@@ -67,7 +67,7 @@ check() {
 	echo 'tools: &a [*a]' >loop.yaml
 	printf '%10000s' '' | tr ' ' '[' >deep.yaml
 	limit=200000
-	case $AG2_BUILD in *asan*) limit=unlimited ;; esac
+	case $BIN in *asan*) limit=unlimited ;; esac
 	for file in tower loop deep; do
 		run bash -c 'ulimit -v "$2"; timeout 10 ag2-ask --check -c "$1"' - "$file.yaml" "$limit"
 		status_is 78

@@ -115,6 +115,13 @@ A='{"type": "ag2.events.types.ModelResponse", "data": {"created_at": 2.5, "messa
 	[ "$(wc -l <"$MODEL_DIR/sent.1")" -eq 1 ]
 }
 
+@test "a stream of nothing but bad lines is 65, and the model is not asked" {
+	run ag2-ask -m "$MODEL" <<<garbage
+	status_is 65
+	has "stdin:1: "
+	[ "$(asked)" -eq 0 ]
+}
+
 @test "--skip-bad makes bad lines no failure, --strict stops before the model is asked" {
 	answer_text ok
 	run -0 ag2-ask -m "$MODEL" --skip-bad < <(printf 'garbage\n%s\n' "$U")

@@ -425,6 +425,8 @@ files(void)
 	ok(agent_read(&a, "/nonexistent/a.yaml", &e) == -1 && e.code == ERR_NOINPUT, "a file that is not there");
 	agent_release(&a);
 	ok(agent_read(&a, dir, &e) == -1 && e.code == ERR_CONFIG, "a directory is no agent file");
+	agent_release(&a);
+	ok(agent_read(&a, "/dev/null", &e) == 0, "/dev/null is an agent with all defaults");
 	free(dir);
 	free(path);
 }
