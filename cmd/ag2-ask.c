@@ -479,6 +479,7 @@ add_line(struct input *in, struct jsonl *lines, struct event *ev, struct err *e)
 		err_set(&why, ERR_DATA, "a Prompt without text");
 		return jsonl_bad(lines, ev, &why, e);
 	}
+	event_forget(ev);
 	event_list_add(&in->events, event_dup(ev));
 	return 0;
 }

@@ -164,8 +164,10 @@ find_standing(const struct turn *t, struct standing *s, struct err *e)
 	*s = (struct standing){ .halt = NULL };
 	if (t->stream != NULL && stand_stream(t, s, e) < 0)
 		return -1;
-	for (i = 0; i < t->history.n; i++)
+	for (i = 0; i < t->history.n; i++) {
 		stand(s, t->history.items[i]);
+		event_forget(t->history.items[i]);
+	}
 	stand_lines(s, t->unsaved.data, t->unsaved.len);
 	return 0;
 }
@@ -327,10 +329,13 @@ static int
 take_event(void *arg, struct event *ev, struct err *e)
 {
 	struct assembled *a = arg;
+	struct event *copy;
 
 	if (count_bytes(a, ev->len, e) < 0)
 		return -1;
-	event_list_add(&a->events, event_dup(ev));
+	copy = event_dup(ev);
+	event_forget(copy);
+	event_list_add(&a->events, copy);
 	return 0;
 }
 
@@ -382,9 +387,11 @@ feed(const struct turn *t, struct chain *c, struct err *e)
 		if (there < 0 || (there > 0 && chain_feed_stream(c, t->store, t->stream, e) < 0))
 			return -1;
 	}
-	for (i = 0; i < t->history.n; i++)
+	for (i = 0; i < t->history.n; i++) {
 		if (chain_event(c, t->history.items[i], e) < 0)
 			return -1;
+		event_forget(t->history.items[i]);
+	}
 	return feed_unsaved(t, c, e) < 0 ? -1 : chain_end(c, e);
 }
 

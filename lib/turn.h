@@ -14,7 +14,7 @@
 #include "config.h"
 
 #define TURN_ROUNDS 50			/* model calls of a turn, unless told otherwise */
-#define TURN_BYTES_MAX (256u << 20)	/* bytes of what is sent on one call */
+#define TURN_BYTES_MAX (128u << 20)	/* bytes of the events and prompts of one call */
 
 struct turn {
 	const struct agent *agent;		/* model, prompt, assembly, bootstrap; never changed */

@@ -262,3 +262,38 @@ A='{"type": "ag2.events.types.ModelResponse", "data": {"created_at": 2.5, "messa
 	has "tool failed: " "$stderr"
 	has "tokens: 10 in, 2 out, 12 in all" "$stderr"
 }
+
+# limited KB COMMAND...: under ulimit -v, which the sanitizers cannot bear.
+limited() {
+	local limit=$1
+	shift
+	case $BIN in
+	*asan*) "$@" ;;
+	*) bash -c 'ulimit -v "$0"; exec "$@"' "$limit" "$@" ;;
+	esac
+}
+
+@test "a line of 70 MB is a bad line, in bounded memory, and the rest is asked" {
+	answer_text ok
+	{
+		head -c 70000000 /dev/zero | tr '\0' x
+		printf '\n%s\n' "$U"
+	} >big
+	run --separate-stderr limited 400000 ag2-ask -m "$MODEL" <big
+	status_is 65
+	output_is ok
+	has "stdin:1: " "$stderr"
+	[ "$(wc -l <"$MODEL_DIR/sent.1")" -eq 1 ]
+}
+
+@test "a stream that is more than a call can take is 65, in bounded memory, and the model is not asked" {
+	{
+		printf '{"type": "ag2.events.input_events.ModelRequest", "data": {"parts": [{"__event__": "ag2.events.input_events.TextInput", "content": "'
+		head -c 45000000 /dev/zero | tr '\0' x
+		printf '"}]}}\n'
+	} >big
+	run --separate-stderr limited 800000 bash -c 'cat big big big | ag2-ask -m "$1"' - "$MODEL"
+	status_is 65
+	has "more than 128 MB" "$stderr"
+	[ "$(asked)" -eq 0 ]
+}

@@ -94,6 +94,13 @@ event_data(struct event *ev, struct err *e)
 	return empty;
 }
 
+void
+event_forget(struct event *ev)
+{
+	json_object_put(ev->parsed);
+	ev->parsed = NULL;
+}
+
 /* The member `key` of each object in list, those that are no string or empty left out. */
 static void
 ids_of_list(struct json_object *list, const char *key, event_id_fn *fn, void *arg)

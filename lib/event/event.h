@@ -41,6 +41,9 @@ void event_free(struct event *ev);
  */
 struct json_object *event_data(struct event *ev, struct err *e);
 
+/* Drops what was parsed, which takes some twenty times as much as the line; it is parsed again when it is asked for. */
+void event_forget(struct event *ev);
+
 /*
  * The call ids an event carries, in order: of a response its tool_calls.calls, of a calls container its calls, of a call
  * itself, of a results container the parent ids of its results (empty ones left out), of a result its parent id. Calls

@@ -396,12 +396,16 @@ messages(struct body *b, struct err *e)
 
 	buf_adds(b->out, "\"messages\":[");
 	system_message(b);
-	for (i = 0; i < r->events_n; i++)
+	for (i = 0; i < r->events_n; i++) {
 		if ((r->events[i]->type->flags & EV_RESULTS) && event_ids(r->events[i], note_covered, b->covered, e) < 0)
 			return event_wrap(r->events[i], e);
-	for (i = 0; i < r->events_n; i++)
+		event_forget(r->events[i]);
+	}
+	for (i = 0; i < r->events_n; i++) {
 		if (event_messages(b, r->events[i], e) < 0)
 			return event_wrap(r->events[i], e);
+		event_forget(r->events[i]);
+	}
 	buf_adds(b->out, "]");
 	return 0;
 }
