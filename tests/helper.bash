@@ -19,6 +19,8 @@ GOLDEN=$ROOT/tests/golden
 
 clean_environment() {
 	local name
+	# The countdown of bats is a job of this shell: a test's `wait` is for its own.
+	disown -a
 	for name in $(compgen -e); do
 		case $name in
 		AG2_* | *_API_KEY | *_AUTH_TOKEN | REDISCLI_AUTH | *_proxy | *_PROXY | XDG_*) unset "$name" ;;
