@@ -683,16 +683,22 @@ bootstrap(struct turn *t, struct err *e)
 	return knowledge_init(t->store, t->agent->name, has_knowledge_tool(t), NULL, e);
 }
 
+/* The stream, when there is to be one. */
+static int
+check_there(const struct turn *t, struct err *e)
+{
+	int there = t->stream ? log_exists(t, e) : 1;
+
+	return there == 0 ? err_set(e, ERR_NOINPUT, "there is no stream '%s'", t->stream) : there < 0 ? -1 : 0;
+}
+
 static int
 check_unanswered(const struct turn *t, struct err *e)
 {
 	struct standing s;
-	int there = t->stream ? log_exists(t, e) : 1;
 
-	if (there < 0)
+	if (check_there(t, e) < 0)
 		return -1;
-	if (there == 0)
-		return err_set(e, ERR_NOINPUT, "there is no stream '%s'", t->stream);
 	if (find_standing(t, &s, e) < 0)
 		return -1;
 	event_free(s.halt);
@@ -782,7 +788,7 @@ turn_body(struct turn *t, struct buf *out, struct err *e)
 	start(t);
 	if (t->text != NULL)
 		build_text_request(t, &t->unsaved);
-	else if (check_unanswered(t, e) < 0)
+	else if (check_there(t, e) < 0)
 		return -1;
 	rc = prepare_call(t, &a, &halt, &is_new, e);
 	if (rc == 0 && halt != NULL) {

@@ -126,3 +126,31 @@ compare_paths() {
 		play C $n || fail "turn $n"
 	done
 }
+
+# One whole history a case, answered ones too: -n shows what a request of it would say.
+@test "ag2-ask -n --as-ag2 maps whole histories to messages as AG2 does" {
+	local case name i=0 n
+	n=$(jq '.cases | length' "$GOLDEN/wire_openai_chat.json")
+	while [ $((i)) -lt "$n" ]; do
+		jq -c --argjson i "$i" '.cases[$i]' "$GOLDEN/wire_openai_chat.json" >case
+		name=$(jq -r .name case)
+		jq -c '(.prompt[] | {type: "Prompt", data: {content: .}}), .events[]' case >events
+		if jq -e '.openai_chat.raises' case >/dev/null; then
+			run ag2-ask -n --as-ag2 -m openai:m <events
+			[ "$status" -eq 65 ] || fail "$name: status $status instead of 65" "$output"
+		else
+			jq -S '.openai_chat.messages' case >want
+			ag2-ask -n --as-ag2 -m openai:m <events >body || fail "$name: status $?"
+			jq -S .messages body | diff want - || fail "$name differs"
+		fi
+		i=$((i + 1))
+	done
+	[ "$i" -gt 40 ]
+}
+
+@test "ag2-ask -n shows the body for a history that is answered, and sends nothing" {
+	printf '%s\n' '{"type": "ModelRequest", "data": {"parts": [{"__event__": "TextInput", "content": "q"}]}}' \
+		'{"type": "ModelResponse", "data": {"message": {"__event__": "ModelMessage", "content": "a"}, "tool_calls": null}}' >events
+	run -0 ag2-ask -n -m openai:m --base-url http://127.0.0.1:1 <events
+	[ "$(jq -r '.messages[1].content' <<<"$output")" = a ]
+}
