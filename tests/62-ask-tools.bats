@@ -84,7 +84,7 @@ ask() {
 	tool t 'sleep 300 & echo $! >child; echo $$ >self; wait'
 	answer_calls c1 t '{}'
 	answer_text ok
-	run -0 ask --tool ./t --tool-timeout 0.5 x </dev/null
+	run -0 ask --tool ./t --tool-timeout 2 x </dev/null
 	[[ "$(results 2)" == "ToolErrorEvent|c1|"* ]]
 	for pid in $(cat child self); do
 		wait_for 5 gone "$pid"
