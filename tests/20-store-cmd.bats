@@ -359,7 +359,7 @@ on_terminal() {
 @test "ls lists what is immediately below, in byte order, directories with a slash" {
 	for f in b/x B a/y/z a.txt '.hidden' é; do put "/$f" x; done
 	run -0 ag2-store ls
-	output_is "$(printf '.hidden\nB\na/\na.txt\nb/\né')"
+	output_is "$(printf '.hidden\nB\na.txt\na/\nb/\né')"
 	run -0 ag2-store ls a
 	output_is y/
 	run -0 ag2-store ls -1 /a/y/
