@@ -14,6 +14,7 @@
  * of a tool round. They go with their unit and are left out without it.
  */
 #include "policy/mend.h"
+#include "policy/quick.h"
 #include "policy/spool.h"
 #include "policy/stage.h"
 
@@ -29,7 +30,7 @@
 
 struct unit_call {
 	bool answered;			/* by a container that went out */
-	struct json_object *loose;	/* the record of a result that came alone */
+	struct event *loose;		/* a result that came alone */
 };
 
 struct unit {			/* a response with calls, until the next request or response */
@@ -76,6 +77,7 @@ struct sendable {
 	struct slot *slots;
 	size_t slots_n, slots_cap, slots_open;
 	struct spool held;		/* from the first open slot on */
+	struct pieces ids;		/* of the line at hand */
 	struct repaired repaired[REPAIRS];
 };
 
@@ -100,7 +102,7 @@ unit_release(struct unit *u)
 	size_t i;
 
 	for (i = 0; i < u->ids.n; i++)
-		json_object_put(u->calls[i].loose);
+		event_free(u->calls[i].loose);
 	free(u->calls);
 	idset_release(&u->ids);
 	json_object_put(u->announced);
@@ -190,9 +192,13 @@ fill_missing(struct sendable *s, struct unit *u)
 	for (i = 0; i < u->ids.n; i++) {
 		if (u->calls[i].answered)
 			continue;
-		if (u->calls[i].loose == NULL)
+		if (u->calls[i].loose != NULL)
+			records[n] = mend_result_record(u->calls[i].loose);
+		if (records[n] == NULL) {
 			count(s, UNANSWERED, u->line);
-		records[n++] = u->calls[i].loose != NULL ? json_object_get(u->calls[i].loose) : error_for(u, i);
+			records[n] = error_for(u, i);
+		}
+		n++;
 		u->calls[i].answered = true;
 	}
 	u->missing = 0;
@@ -550,7 +556,7 @@ on_result(struct sendable *s, struct event *ev, struct json_object *data, struct
 		count(s, SECOND, ev->number);
 		return 0;
 	}
-	u->calls[i].loose = mend_result_record(ev);
+	u->calls[i].loose = event_dup(ev);
 	if (late == NULL)
 		return forward(s, ev, e);
 	event_list_add(&s->slots[late->slot].lines, event_dup(ev));
@@ -560,11 +566,19 @@ on_result(struct sendable *s, struct event *ev, struct json_object *data, struct
 /* ---- everything else ---- */
 
 static int
-on_request(struct sendable *s, struct event *ev, struct json_object *data, struct err *e)
+begin_request(struct sendable *s, struct err *e)
 {
 	if (close_unit(s, e) < 0 || give_pending(s, false, e) < 0)
 		return -1;
 	idset_reset(&s->builtin);
+	return 0;
+}
+
+static int
+on_request(struct sendable *s, struct event *ev, struct json_object *data, struct err *e)
+{
+	if (begin_request(s, e) < 0)
+		return -1;
 	if ((ev->type->flags & EV_REQUEST) && mend_blank_request(data))
 		return forward_own(s, mend_request(ev), e);
 	return forward(s, ev, e);
@@ -674,6 +688,80 @@ route(struct sendable *s, struct event *ev, unsigned flags, struct json_object *
 	return on_calls(s, ev, e);
 }
 
+/* ---- lines that need no repair, which are almost all: by their text alone ---- */
+
+/* Whether each id is of a call of the unit that is still open, none twice; then they are answered. */
+static bool
+answer_all(struct unit *u, const struct pieces *ids)
+{
+	size_t i, j, call;
+
+	for (i = 0; i < ids->n; i++) {
+		call = unit_call(u, ids->items[i].p, ids->items[i].len);
+		if (call == SIZE_MAX || u->calls[call].answered)
+			break;
+		answer(u, call);
+	}
+	if (i == ids->n)
+		return true;
+	for (j = 0; j < i; j++) {	/* those before it were open */
+		u->calls[unit_call(u, ids->items[j].p, ids->items[j].len)].answered = false;
+		u->missing++;
+	}
+	return false;
+}
+
+static bool
+all_announced(const struct unit *u, const struct pieces *ids)
+{
+	size_t i;
+
+	for (i = 0; i < ids->n; i++)
+		if (unit_call(u, ids->items[i].p, ids->items[i].len) == SIZE_MAX)
+			return false;
+	return u->active;
+}
+
+static bool
+is_first_loose(struct unit *u, const struct event *ev, struct pieces *ids)
+{
+	size_t i;
+
+	if (!quick_ids(ev, EV_RESULT, ids) || (i = unit_call(u, ids->items[0].p, ids->items[0].len)) == SIZE_MAX || u->calls[i].loose != NULL)
+		return false;
+	u->calls[i].loose = event_dup(ev);
+	return true;
+}
+
+/* 1 when the line was dealt with, 0 when it has to be parsed, -1. */
+static int
+pass(struct sendable *s, struct event *ev, unsigned flags, struct err *e)
+{
+	int rc = 0;
+
+	if (flags & (EV_REQUEST | EV_SUMMARY)) {
+		if ((flags & EV_REQUEST) && !quick_request(ev))
+			return 0;
+		rc = begin_request(s, e);
+	} else if (flags & EV_RESPONSE) {
+		if (!quick_answer(ev))
+			return 0;
+		rc = close_unit(s, e) < 0 ? -1 : give_pending(s, true, e);
+	} else if (flags & EV_RESULTS) {
+		if (!quick_results(ev, &s->ids) || !answer_all(&s->unit, &s->ids))
+			return 0;
+		return forward(s, ev, e) < 0 || after_results(s, e) < 0 ? -1 : 1;
+	} else if (flags & EV_RESULT) {
+		if (s->builtin.n > 0 || !is_first_loose(&s->unit, ev, &s->ids))
+			return 0;
+	} else if (flags & EV_BUILTIN_CALL) {
+		return 0;
+	} else if (!quick_ids(ev, flags, &s->ids) || !all_announced(&s->unit, &s->ids)) {
+		return 0;
+	}
+	return rc < 0 || forward(s, ev, e) < 0 ? -1 : 1;
+}
+
 static int
 sendable_event(struct stage *stage, struct event *ev, struct err *e)
 {
@@ -681,6 +769,7 @@ sendable_event(struct stage *stage, struct event *ev, struct err *e)
 	unsigned flags = flags_of(ev);
 	struct json_object *data;
 	struct err why = ERR_INIT;
+	int rc;
 
 	if (flags & (EV_ANCHOR | EV_TURN_ITEM)) {
 		if (s->pending.n >= PENDING_MAX && give_pending(s, true, e) < 0)
@@ -690,6 +779,9 @@ sendable_event(struct stage *stage, struct event *ev, struct err *e)
 	}
 	if ((flags & (EV_REQUEST | EV_SUMMARY | EV_RESPONSE | EV_RESULTS | EV_RESULT | EV_CALLS | EV_CALL | EV_BUILTIN_CALL)) == 0)
 		return give(s, ev, e);
+	rc = ev->parsed == NULL ? pass(s, ev, flags, e) : 0;
+	if (rc != 0)
+		return rc < 0 ? -1 : 0;
 	data = event_data(ev, &why);
 	if (data == NULL)
 		return chain_bad(stage->chain, ev, &why, e);
@@ -743,6 +835,7 @@ sendable_free(struct stage *stage)
 	idset_release(&s->late);
 	free(s->late_calls);
 	free(s->slots);
+	pieces_release(&s->ids);
 	spool_release(&s->held);
 	free(s);
 }

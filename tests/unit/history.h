@@ -127,9 +127,10 @@ some_ids(unsigned *ids, size_t most, unsigned range)
 static inline const char *
 some_text(void)
 {
-	static const char *const texts[] = { "", " ", "a", "four", "a text of some length", "twelve bytes" };
+	static const char *const texts[] = { "", " ", "a", "four", "a text of some length", "twelve bytes", "\\n", " \\u0020",
+		"\\\"quoted\\\" \\\\" };
 
-	return texts[pick(6)];
+	return texts[pick(9)];
 }
 
 /* One event of any family, with ids out of the first `range`. */
