@@ -18,6 +18,19 @@ load assemble
 	same out in
 }
 
+@test "histories as AG2's agents leave them need no repair" {
+	n=0
+	while IFS= read -r case; do
+		printf '%s\n' "$case" | jq -c '.turns[].events[]' >in
+		run --separate-stderr ag2-assemble <in
+		status_is 0
+		[ -z "$stderr" ] || fail "$stderr"
+		printf '%s\n' "$output" | cmp - in
+		n=$((n + 1))
+	done < <(jq -c . "$GOLDEN/session.jsonl")
+	[ "$n" -ge 3 ]
+}
+
 @test "a result whose call is outside the window goes, wherever it sits" {
 	{ C c1; U a; R c1=x; A b; U c; } | shapes "U(a) A(b) U(c)" sliding-window:4
 	{ C c1; U a; A b; R c1=x; U c; } | shapes "U(a) A(b) U(c)" sliding-window:4

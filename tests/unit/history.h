@@ -21,7 +21,7 @@ pick(uint32_t n)
 	return n == 0 ? 0 : (uint32_t)(random_state >> 33) % n;
 }
 
-static inline void
+static inline void __attribute__((format(printf, 2, 3)))
 add_line(struct event_list *l, const char *fmt, ...)
 {
 	struct buf b = BUF_INIT;
