@@ -6,6 +6,7 @@
 #include "tap.h"
 
 #include <fcntl.h>
+#include <grp.h>
 #include <json-c/json.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -461,6 +462,41 @@ odd_files(void)
 
 /* Owners and modes. */
 
+/* The way to the stores of this test must be open to other users. */
+static void
+let_others_pass(void)
+{
+	chmod(tmpdir(), 0755);
+	if (getenv("TMPDIR") != NULL)
+		chmod(getenv("TMPDIR"), 0711);
+}
+
+/* One of the group, who may write the files but owns none: their time can only be set to now. */
+static int
+as_colleague(const char *root)
+{
+	struct store *s;
+	struct store_lock *l = NULL;
+	uint64_t v, last = 0, offset = 0;
+	int i, bad = 0;
+
+	if (setgroups(0, NULL) < 0 || setgid(54321) < 0 || setuid(12346) < 0)
+		return 99;
+	if ((s = opened(root, STORE_WRITE)) == NULL)
+		return 97;
+	for (i = 0; i < 20; i++, last = v) {
+		if (store_append(s, "/d/log", "x", 1, &offset, &e) < 0 || offset != (uint64_t)i + 1)
+			bad++;
+		v = version(s, "/d/log");
+		bad += v <= last;
+	}
+	if (put(s, "/d/f", "2") < 0 || put(s, "/mine", "3") < 0 || store_lock(s, "/d/f", 0, 0, &l, &e) < 0)
+		bad++;
+	printf("#   %s\n", e.msg);
+	store_close(s);
+	return bad;
+}
+
 static void
 modes(void)
 {
@@ -486,6 +522,12 @@ modes(void)
 		skip("owners need root");
 		skip("owners need root");
 		skip("owners need root");
+	}
+	if (geteuid() == 0) {
+		let_others_pass();
+		is_int(child(as_colleague, root), 0, "another user of the group appends, with rising versions, writes and locks");
+		ok(lookup(root, "/d/f").st_gid == 54321 && (lookup(root, "/d/f").st_mode & 0777) == 0660, "what is replaced keeps group and mode");
+		ok(lookup(root, "/mine").st_gid == 54321 && (lookup(root, "/mine").st_mode & 0777) == 0660, "and what is made has them");
 	}
 	raw("x", 1, "%s/own", root);
 	own = xasprintf("%s/own", root);
@@ -561,10 +603,7 @@ permissions(void)
 		skip("other users need root");
 		return;
 	}
-	/* The way there must be open to others. */
-	chmod(tmpdir(), 0755);
-	if (getenv("TMPDIR") != NULL)
-		chmod(getenv("TMPDIR"), 0711);
+	let_others_pass();
 	for (i = 0; i < 2; i++) {
 		if (i == 0)
 			raw("1", 1, "%s/f", root);

@@ -107,7 +107,6 @@ static const struct deviation {
 	enum instead instead;
 	const char *json;
 } deviations[] = {
-	{ 106, ANSWER, "\"\"" },	/* no deviation: here so that the table's reading is tested */
 	{ 76, REFUSED, NULL }, { 77, REFUSED, NULL }, { 79, REFUSED, NULL }, { 81, REFUSED, NULL }, { 82, REFUSED, NULL },
 	{ 83, REFUSED, NULL }, { 84, REFUSED, NULL }, { 117, REFUSED, NULL }, { 118, REFUSED, NULL }, { 146, REFUSED, NULL },
 	{ 147, REFUSED, NULL },
