@@ -299,24 +299,34 @@ lock_shared(struct sqlite_store *s, struct err *e)
 	return rc == SQLITE_OK ? 0 : err_set(e, code_of(rc), "%s: cannot be locked for reading", s->file);
 }
 
+static off_t
+file_size(const struct sqlite_store *s)
+{
+	struct stat st;
+
+	return stat(s->file, &st) < 0 ? -1 : st.st_size;
+}
+
 /*
  * To take part in a write-ahead log, a reader makes files beside the database: that takes most of the time of a short
  * question, is not possible where one may not write, and of a file that one may not write it locks the owner out. While
  * there is no log, the database can be read as a file that does not change. Nobody who uses the log can remove it while
- * we hold our lock: so when there is none after reading either, nothing was written meanwhile (see db_torn()).
+ * we hold our lock: so when there is none after reading either, nothing was written meanwhile (see db_torn()). SQLite
+ * asks for the size of such a file when it opens it, before we have the lock: what grew in between is not read so.
  *
- * 1 when it is so opened, 0 when it cannot be: there is a log, or none is used.
+ * 1 when it is so opened, 0 when it cannot be: there is a log, or none is used, or it is being written.
  */
 static int
 freeze(struct sqlite_store *s, struct err *e)
 {
+	off_t size = file_size(s);
 	char *uri = immutable_uri(s->file);
 	int rc = connect_flags(s, uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, e);
 
 	free(uri);
 	if (rc < 0)
 		return -1;
-	if (db_is_wal(s) && (rc = lock_shared(s, e)) == 0 && !log_exists(s) && !journal_exists(s)) {
+	if (db_is_wal(s) && (rc = lock_shared(s, e)) == 0 && !log_exists(s) && !journal_exists(s) && file_size(s) == size) {
 		s->frozen = true;
 		return 1;
 	}

@@ -746,6 +746,8 @@ steps(const char *url, const char *name)
 
 #define FILES 2500
 #define LARGE 6000000
+#define LOOKS 1000
+#define GROWTH 16384	/* so that the file grows with each commit */
 
 static int
 count_tokens(void *arg, const char *name, bool dir, const struct store_stat *st)
@@ -790,7 +792,7 @@ look(const char *url)
 	enum store_mode mode = strncmp(url, "sqlite:", 7) == 0 ? STORE_READ : STORE_CREATE;
 	struct store *s = opened(url, STORE_CREATE);
 	struct store_op *ops = xcalloc(FILES, sizeof(*ops));
-	char *large = xcalloc(1, LARGE);
+	char *large = xcalloc(1, LARGE + LOOKS * GROWTH);
 	struct err e = ERR_INIT;
 	int status;
 	long k;
@@ -802,11 +804,11 @@ look(const char *url)
 		give_up("%s", e.msg);
 	move_token(s, 0);
 	store_close(s);
-	for (k = 1; k < 1000 && (pid = stopped_at(url, mode, do_look, NULL, k)) != 0; k++) {
+	for (k = 1; k < LOOKS && (pid = stopped_at(url, mode, do_look, NULL, k)) != 0; k++) {
 		s = opened(url, STORE_CREATE);
 		move_token(s, k);
 		/* So much that sqlite brings it from its log into the file that is being read. */
-		if (store_write(s, "/large", large, LARGE, &e) < 0)
+		if (store_write(s, "/large", large, (size_t)(LARGE + k * GROWTH), &e) < 0)
 			give_up("%s", e.msg);
 		store_close(s);
 		ptrace(PTRACE_DETACH, pid, NULL, NULL);
