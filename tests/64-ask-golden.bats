@@ -111,19 +111,19 @@ compare_paths() {
 
 @test "AG2's session with its defaults: text, tools, notes, a missing tool" {
 	for n in 0 1 2 3 4; do
-		play A $n || fail "turn $n"
+		play A $n
 	done
 }
 
 @test "AG2's session with memory, episodes, alerts, a window and a halt" {
 	for n in 0 1 2 3; do
-		play B $n || fail "turn $n"
+		play B $n
 	done
 }
 
 @test "AG2's session with the conversation policy and summaries" {
 	for n in 0 1 2 3 4; do
-		play C $n || fail "turn $n"
+		play C $n
 	done
 }
 
