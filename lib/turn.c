@@ -254,7 +254,12 @@ add_response_lines(struct buf *lines, const struct llm_reply *r)
 {
 	struct usage none = USAGE_NONE;
 	struct text message = { r->message, r->message_len };
+	size_t i;
 
+	for (i = 0; i < r->replay.n; i++) {
+		buf_add(lines, r->replay.items[i]->line, r->replay.items[i]->len);
+		buf_addch(lines, '\n');
+	}
 	if (r->has_usage) {
 		build_usage(lines, &r->usage, "model_call", r->model, r->provider, r->finish_reason);
 		buf_addch(lines, '\n');

@@ -125,12 +125,27 @@ add_optional(struct buf *out, const char *name, const char *value, bool given)
 static void
 add_call_fields(struct buf *out, const struct call *call)
 {
-	buf_adds(out, ", \"vendor_metadata\": {}, \"id\": ");
+	if (call->vendor_metadata == NULL)
+		buf_adds(out, ", \"vendor_metadata\": {}");
+	buf_adds(out, ", \"id\": ");
 	add_string(out, call->id);
 	buf_adds(out, ", \"name\": ");
 	add_string(out, call->name);
 	buf_adds(out, ", \"arguments\": ");
 	add_string(out, call->arguments);
+	if (call->vendor_metadata != NULL)
+		buf_addf(out, ", \"vendor_metadata\": %s", call->vendor_metadata);
+	if (call->signature != NULL) {
+		buf_adds(out, ", \"thought_signature\": {\"__bytes__\": ");
+		add_string(out, call->signature);
+		buf_adds(out, "}");
+	}
+}
+
+static const char *
+call_type(const struct call *call)
+{
+	return call->signature != NULL ? "GeminiToolCallEvent" : "ToolCallEvent";
 }
 
 /* The calls of a container, without its brackets. */
@@ -142,7 +157,7 @@ add_calls(struct buf *out, const struct call *calls, size_t n)
 	for (i = 0; i < n; i++) {
 		if (i > 0)
 			buf_adds(out, ", ");
-		open_nested(out, "ToolCallEvent", clock_now());
+		open_nested(out, call_type(&calls[i]), clock_now());
 		add_call_fields(out, &calls[i]);
 		buf_adds(out, "}");
 	}
@@ -233,8 +248,61 @@ build_calls(struct buf *out, const struct call *calls, size_t n)
 void
 build_call(struct buf *out, const struct call *call)
 {
-	open_record(out, "ToolCallEvent", clock_now());
+	open_record(out, call_type(call), clock_now());
 	add_call_fields(out, call);
+	buf_adds(out, "}}");
+}
+
+static void
+add_item(struct buf *out, const struct provider_item *item)
+{
+	buf_addf(out, ", \"%s\": {\"__pydantic__\": ", item->field);
+	add_string(out, item->class);
+	buf_adds(out, ", \"data\": ");
+	json_write(out, item->value, JSON_PYTHON);
+	buf_adds(out, "}");
+}
+
+void
+build_reasoning(struct buf *out, const struct provider_item *item, struct text content)
+{
+	open_record(out, "OpenAIReasoningEvent", clock_now());
+	add_item(out, item);
+	buf_adds(out, ", \"content\": ");
+	add_text(out, content);
+	buf_adds(out, "}}");
+}
+
+void
+build_server_call(struct buf *out, const char *type, const struct call *call, const struct provider_item *item)
+{
+	open_record(out, type, clock_now());
+	add_call_fields(out, call);
+	add_item(out, item);
+	buf_adds(out, "}}");
+}
+
+void
+build_server_result(struct buf *out, const char *type, const struct call *call, const struct text *content,
+    const struct provider_item *item)
+{
+	double part_at = content != NULL ? clock_now() : 0;
+
+	open_record(out, type, clock_now());
+	buf_adds(out, ", \"parent_id\": ");
+	add_string(out, call->id);
+	buf_adds(out, ", \"name\": ");
+	add_string(out, call->name);
+	buf_adds(out, ", \"result\": {\"__dataclass__\": \"ag2.events.tool_events.ToolResult\", \"data\": {\"parts\": [");
+	if (content != NULL) {
+		open_nested(out, "TextInput", part_at);
+		buf_adds(out, ", \"metadata\": {}, \"content\": ");
+		add_text(out, *content);
+		buf_adds(out, "}");
+	}
+	buf_adds(out, "], \"final\": false, \"metadata\": {}}}");
+	if (item != NULL)
+		add_item(out, item);
 	buf_adds(out, "}}");
 }
 

@@ -20,6 +20,14 @@ struct usage {			/* tokens; below 0 is not known and written as null */
 
 struct call {			/* one tool call of a response; the strings belong to whoever holds it */
 	char *id, *name, *arguments;	/* arguments: JSON text as the model wrote it */
+	char *vendor_metadata;		/* JSON text of an object; NULL: {} */
+	char *signature;		/* base64: a thought signature, which makes it a GeminiToolCallEvent; NULL: none */
+};
+
+struct provider_item {			/* what a provider wants back as it was: in AG2 an object of its client's classes */
+	const char *field;		/* "item" */
+	const char *class;		/* "openai.types.responses.response_reasoning_item.ResponseReasoningItem" */
+	struct json_object *value;
 };
 
 void build_prompt(struct buf *out, struct text content, const char *source);
@@ -39,6 +47,14 @@ void build_call(struct buf *out, const struct call *call);			/* ToolCallEvent */
 struct json_object *build_result(const struct call *call, struct text result);			/* ToolResultEvent */
 struct json_object *build_error_result(const struct call *call, const char *exception, struct text message);	/* ToolErrorEvent */
 struct json_object *build_not_found(const struct call *call);					/* ToolNotFoundEvent */
+
+/* Events of a provider's own: a reasoning item, and the calls and results of tools that run on its side. type: "OpenAIServerToolCallEvent". */
+void build_reasoning(struct buf *out, const struct provider_item *item, struct text content);
+void build_server_call(struct buf *out, const char *type, const struct call *call, const struct provider_item *item);
+/* What it was is told by call's id and name; content NULL: no parts; item NULL: none. */
+void build_server_result(struct buf *out, const char *type, const struct call *call, const struct text *content,
+    const struct provider_item *item);
+
 void build_record(struct buf *out, struct json_object *record);					/* one of the above as a line */
 void build_results(struct buf *out, struct json_object *const *records, size_t n);		/* ToolResultsEvent */
 

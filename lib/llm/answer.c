@@ -24,8 +24,11 @@ answer_release(struct answer *a)
 		free(a->calls[i].id);
 		free(a->calls[i].name);
 		buf_release(&a->calls[i].arguments);
+		free(a->calls[i].vendor_metadata);
+		free(a->calls[i].signature);
 	}
 	free(a->calls);
+	event_list_release(&a->replay);
 	free(a->model);
 	free(a->finish_reason);
 	*a = (struct answer)ANSWER_INIT;
@@ -115,6 +118,15 @@ answer_call(struct answer *a, long index, const char *id, const char *name, stru
 	return c;
 }
 
+void
+answer_replay(struct answer *a, struct buf *line)
+{
+	size_t len;
+	char *text = buf_detach(line, &len);
+
+	event_list_add(&a->replay, event_own(text, len));
+}
+
 /* ---- the end ---- */
 
 static int
@@ -175,8 +187,9 @@ hand_over_calls(struct answer *a, struct llm_reply *reply)
 		return;
 	reply->calls = xcalloc(a->calls_n, sizeof(*reply->calls));
 	for (i = 0; i < a->calls_n; i++) {
-		reply->calls[i] = (struct call){ a->calls[i].id, a->calls[i].name, buf_detach(&a->calls[i].arguments, NULL) };
-		a->calls[i].id = a->calls[i].name = NULL;
+		reply->calls[i] = (struct call){ a->calls[i].id, a->calls[i].name, buf_detach(&a->calls[i].arguments, NULL),
+			a->calls[i].vendor_metadata, a->calls[i].signature };
+		a->calls[i].id = a->calls[i].name = a->calls[i].vendor_metadata = a->calls[i].signature = NULL;
 	}
 	reply->calls_n = a->calls_n;
 }
@@ -206,6 +219,8 @@ answer_finish(struct answer *a, const char *provider, const char *model, struct 
 		reply->message = buf_detach(&a->text, &reply->message_len);
 	}
 	hand_over_calls(a, reply);
+	reply->replay = a->replay;
+	a->replay = (struct event_list){ .n = 0 };
 	reply->usage = a->usage;
 	reply->has_usage = a->has_usage;
 	reply->provider = xstrdup(provider);

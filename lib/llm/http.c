@@ -91,6 +91,8 @@ add_path(struct transfer *t, struct err *e)
 	rc = curl_url_set(t->url, CURLUPART_PATH, all, 0);
 	free(path);
 	free(all);
+	if (rc == CURLUE_OK && t->p->query != NULL)
+		rc = curl_url_set(t->url, CURLUPART_QUERY, t->p->query, CURLU_APPENDQUERY);
 	if (rc != CURLUE_OK || curl_url_set(t->url, CURLUPART_FRAGMENT, NULL, 0) != CURLUE_OK)
 		return err_set(e, ERR_CONFIG, "the base URL is not one");
 	return 0;

@@ -15,6 +15,7 @@ struct http_answer {
 
 struct http_post {
 	const char *base_url, *path;		/* https://api.openai.com/v1, /chat/completions; a query of the first stays behind */
+	const char *query;			/* one more, alt=sse; NULL: none */
 	const char *const *headers;		/* "Name: value", NULL-terminated; without secrets */
 	const char *key_header, *key;		/* "Authorization: Bearer ", and the key; NULL key: neither is sent */
 	const char *body;

@@ -21,11 +21,14 @@ llm_reply_release(struct llm_reply *r)
 		free(r->calls[i].id);
 		free(r->calls[i].name);
 		free(r->calls[i].arguments);
+		free(r->calls[i].vendor_metadata);
+		free(r->calls[i].signature);
 	}
 	free(r->calls);
 	free(r->model);
 	free(r->provider);
 	free(r->finish_reason);
+	event_list_release(&r->replay);
 	event_list_release(&r->events);
 	*r = (struct llm_reply){ .usage = USAGE_NONE };
 }

@@ -54,6 +54,7 @@ struct llm_reply {
 	struct usage usage;
 	bool has_usage;
 	char *model, *provider, *finish_reason;
+	struct event_list replay;	/* the provider's own events, which come before the response: reasoning items, its tools' calls */
 	struct event_list events;	/* exec: what it wrote as event lines instead, in order; the last is a response */
 };
 void llm_reply_release(struct llm_reply *r);

@@ -79,6 +79,40 @@ part_refuse(const struct part *p, const char *provider, struct err *e)
 	return err_set(e, ERR_DATA, "%s(%.40s) cannot be sent to %s", p->type, p->kind, provider);
 }
 
+const char *
+part_member(const struct part *p, const char *key)
+{
+	const char *text = json_get_text(p->value, key, NULL);
+
+	return text != NULL ? text : "";
+}
+
+const char *
+part_base64(const struct part *p)
+{
+	const char *text = json_get_text(json_get(p->value, "data"), "__bytes__", NULL);
+
+	return text != NULL ? text : "";
+}
+
+struct text
+part_suffix(const struct part *p)
+{
+	const char *media = part_member(p, "media_type"), *slash = strchr(media, '/'), *sub = slash != NULL ? slash + 1 : media;
+
+	return (struct text){ sub, strcspn(sub, "+;") };
+}
+
+void
+put_data_url(struct buf *out, const struct part *p)
+{
+	struct buf url = BUF_INIT;
+
+	buf_addf(&url, "data:%s;base64,%s", part_member(p, "media_type"), part_base64(p));
+	put_string(out, url.data, url.len);
+	buf_release(&url);
+}
+
 int
 event_wrap(const struct event *ev, struct err *e)
 {

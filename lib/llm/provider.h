@@ -47,8 +47,10 @@ struct answer {
 		long index;
 		char *id, *name;
 		struct buf arguments;
+		char *vendor_metadata, *signature;	/* as in struct call */
 	} *calls;
 	size_t calls_n, calls_cap;
+	struct event_list replay;	/* as in struct llm_reply */
 	struct usage usage;
 	bool has_usage;
 	char *model, *finish_reason;
@@ -59,6 +61,8 @@ void answer_release(struct answer *a);
 int answer_text(struct answer *a, const struct llm_sink *sink, const char *text, size_t len, struct err *e);
 /* The call that a piece belongs to: by index (-1: not given), by id (NULL: not given); a new one where neither is known. */
 struct answer_call *answer_call(struct answer *a, long index, const char *id, const char *name, struct err *e);
+/* An event of the provider's own that comes before the response: one line, made by build.h. The buffer is empty afterwards. */
+void answer_replay(struct answer *a, struct buf *line);
 /*
  * Hands over to the reply: ids are made up where there are none, or one came twice; a refusal stands for the text where
  * there is none, with the finish reason "refusal". ERR_UNAVAIL names a call whose arguments are not JSON or that has no name.
@@ -67,6 +71,41 @@ int answer_finish(struct answer *a, const char *provider, const char *model, str
 
 /* Fills a reply from its events, the last of which must be a response. ERR_UNAVAIL when it is not, or calls lack ids or names. */
 int reply_from_events(struct llm_reply *reply, const char *model, struct err *e);
+
+/* ---- writing requests ---- */
+
+/* A JSON string; NULL is "". "name":"text". */
+void put_string(struct buf *out, const char *text, size_t len);
+void put_member(struct buf *out, const char *name, const char *text, size_t len);
+void put_member_str(struct buf *out, const char *name, const char *text);
+/* All prompts in one, joined by newlines. */
+void put_prompts(struct buf *out, const struct llm_request *r);
+
+/* ---- a history, as all providers see it ---- */
+
+/*
+ * What a provider makes of a history, in its order. Every result comes once, from the container of its round; where it is in
+ * none, with those that stand next to it. Any but `request` and `response` may be NULL.
+ */
+struct walk {
+	int (*request)(void *b, struct json_object *parts, struct err *e);	/* parts: an array or NULL */
+	int (*response)(void *b, struct json_object *data, struct err *e);
+	int (*results)(void *b, struct json_object *const *results, size_t n, struct err *e);
+	int (*summary)(void *b, const char *text, size_t len, struct err *e);	/* with its heading */
+	int (*replay)(void *b, const struct event_type *type, struct json_object *data, struct err *e);	/* a provider's own event */
+	bool ag2_takes_loose;	/* as_ag2: results that are in no container are sent, too */
+};
+int walk_history(const struct llm_request *r, const struct walk *w, void *b, struct err *e);
+
+/* Of a response: its text (NULL: none; as_ag2 "" counts), its calls (NULL and n 0: none). Of a result: its parts. */
+const char *response_text(struct json_object *data, bool as_ag2, size_t *len);
+struct json_object *response_calls(struct json_object *data, size_t *n);
+struct json_object *result_parts(struct json_object *result, size_t *n);
+/* No text in any of them. A model that sees nothing as a result takes it for a failure; some servers refuse it. */
+bool says_nothing(struct json_object *parts);
+#define NO_OUTPUT "(no output)"
+/* What a call's arguments say, {} for none; NULL when they are not JSON. The caller's. */
+struct json_object *call_arguments(struct json_object *call);
 
 /* ---- parts of events, as all providers see them ---- */
 
@@ -82,6 +121,13 @@ int part_read(struct part *p, struct json_object *value, struct err *e);
 void part_release(struct part *p);
 /* ERR_DATA: "UrlInput(video) cannot be sent to openai". */
 int part_refuse(const struct part *p, const char *provider, struct err *e);
+
+/* A string member of a part, "" when absent. Its bytes in base64. Its media type's second half: svg+xml is svg. */
+const char *part_member(const struct part *p, const char *key);
+const char *part_base64(const struct part *p);
+struct text part_suffix(const struct part *p);
+/* data:image/png;base64,..., as a JSON string. */
+void put_data_url(struct buf *out, const struct part *p);
 
 /* Puts where an event came from before the message. Returns -1. */
 int event_wrap(const struct event *ev, struct err *e);

@@ -1,0 +1,338 @@
+#include "llm/reading.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+#include "base/utf8.h"
+#include "llm/http.h"
+#include "llm/quote.h"
+
+#include <stdlib.h>
+
+static const struct llm_sink nowhere;
+
+/* ---- what providers ask for ---- */
+
+int
+reading_text(struct reading *rd, const char *text, size_t len, struct err *e)
+{
+	return answer_text(&rd->answer, rd->sink, text, len, e);
+}
+
+static bool
+says_later(const char *code)
+{
+	static const char *const later[] = { "rate_limit", "overloaded", "429", "503", "529", "RESOURCE_EXHAUSTED", "UNAVAILABLE" };
+	size_t i;
+
+	for (i = 0; code != NULL && i < sizeof(later) / sizeof(later[0]); i++)
+		if (strstr(code, later[i]) != NULL)
+			return true;
+	return false;
+}
+
+int
+reading_error(const struct reading *rd, struct json_object *body, struct err *e)
+{
+	const char *message = error_message(body), *code = error_code(body), *status = json_get_text(json_get(body, "error"), "status", NULL);
+	struct buf words = BUF_INIT;
+	bool busy = says_later(code) || says_later(status);
+
+	quote_text(&words, message ? message : "no reason given", strlen(message ? message : "no reason given"), rd->r->config->api_key);
+	err_set(e, busy ? ERR_BUSY : ERR_UNAVAIL, "the model's server reports an error: %s", words.data);
+	buf_release(&words);
+	return -1;
+}
+
+static int
+malformed(const struct reading *rd, const char *data, size_t len, const char *why, struct err *e)
+{
+	struct buf words = BUF_INIT;
+
+	quote_body(&words, data, len, rd->r->config->api_key);
+	err_set(e, ERR_UNAVAIL, "the answer is malformed (%s): %s", why, words.data);
+	buf_release(&words);
+	return -1;
+}
+
+int
+reading_nonsense(const struct reading *rd, const char *why, struct err *e)
+{
+	return err_set(e, ERR_UNAVAIL, "the answer is malformed: %s", why);
+}
+
+void
+take_name(char **at, struct json_object *obj, const char *key)
+{
+	const char *text = json_get_text(obj, key, NULL);
+
+	if (text == NULL || *text == '\0')
+		return;
+	free(*at);
+	*at = xstrdup(text);
+}
+
+double
+take_count(struct json_object *obj, const char *key)
+{
+	struct json_object *v = json_get(obj, key);
+
+	return json_object_is_type(v, json_type_int) || json_object_is_type(v, json_type_double) ? json_object_get_double(v) : -1;
+}
+
+/* ---- frames ---- */
+
+static void
+warn_once(struct reading *rd, const char *what)
+{
+	if (!rd->warned)
+		log_warn("the model's server sent %s", what);
+	rd->warned = true;
+}
+
+/* Bytes that are no UTF-8 spoil one character, not the answer. */
+static int
+parse(struct reading *rd, struct json_object **out, const char *data, size_t len, struct err *e)
+{
+	struct buf valid = BUF_INIT;
+	int rc;
+
+	if (utf8_valid(data, len) == len)
+		return json_parse(out, data, len, e);
+	if (!rd->ending)
+		warn_once(rd, "text that is not UTF-8; it is shown as U+FFFD");
+	utf8_add_valid(&valid, data, len);
+	rc = json_parse(out, valid.data, valid.len, e);
+	buf_release(&valid);
+	return rc;
+}
+
+static int
+incomplete(const struct reading *rd, struct err *e)
+{
+	if (!rd->framed)
+		return malformed(rd, rd->whole.data, rd->whole.len, rd->whole.len == 0 ? "it is empty" : "it is no stream of events", e);
+	return err_set(e, ERR_UNAVAIL, "the answer is incomplete: it ended without a reason to finish");
+}
+
+static int
+take_frame(struct reading *rd, const char *event, const char *data, size_t len, struct err *e)
+{
+	struct json_object *body = NULL;
+	struct err why = ERR_INIT;
+	int rc;
+
+	if (parse(rd, &body, data, len, &why) < 0)
+		return rd->ending ? incomplete(rd, e) : malformed(rd, data, len, why.msg, e);
+	if (!json_object_is_type(body, json_type_object)) {
+		rc = malformed(rd, data, len, "no object", e);
+	} else {
+		rd->framed = true;
+		rc = rd->api->frame(rd, event, body, false, e);
+	}
+	json_object_put(body);
+	rd->done = rd->done || rc > 0;
+	return rc;
+}
+
+static int
+on_event(void *arg, const char *event, const char *data, size_t len, struct err *e)
+{
+	struct reading *rd = arg;
+
+	if (rd->done || len == 0)
+		return 0;
+	if (strcmp(data, "[DONE]") == 0) {
+		rd->done = true;
+		return 1;
+	}
+	if (data[0] == ':') {	/* a relay that took a comment for data */
+		warn_once(rd, "a comment as data; it is skipped");
+		return 0;
+	}
+	return take_frame(rd, event, data, len, e);
+}
+
+static int
+on_line(struct reading *rd, const char *line, size_t len, struct err *e)
+{
+	if (rd->done || strspn(line, " \t\r") >= len)
+		return 0;
+	return take_frame(rd, "", line, len, e);
+}
+
+/* Whole lines out of bytes at any split. */
+static int
+feed_lines(struct reading *rd, const char *data, size_t len, struct err *e)
+{
+	const char *end;
+	int rc = 0;
+
+	while (rc == 0 && (end = memchr(data, '\n', len)) != NULL) {
+		buf_add(&rd->line, data, (size_t)(end - data));
+		len -= (size_t)(end + 1 - data);
+		data = end + 1;
+		if (rd->line.over)
+			break;
+		buf_addch(&rd->line, '\n');	/* strspn ends there */
+		rc = on_line(rd, rd->line.data, rd->line.len - 1, e);
+		buf_reset(&rd->line);
+	}
+	if (rc == 0)
+		buf_add(&rd->line, data, len);
+	if (rd->line.over)
+		return err_set(e, ERR_UNAVAIL, "a line of the answer is larger than %u bytes", ANSWER_MAX);
+	return rc;
+}
+
+/* By how it begins, whatever it is called; by its type when that is not to be seen. */
+static void
+find_form(struct reading *rd, const char *type)
+{
+	static const char *const fields[] = { "data:", "event:", "id:", "retry:", ":" };
+	const char *p = rd->whole.data + strspn(rd->whole.data, "\xef\xbb\xbf \t\r\n");
+	size_t i;
+
+	if (*p == '{')
+		rd->form = rd->api->lines && rd->r->stream ? FORM_LINES : FORM_JSON;
+	for (i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
+		if (strncmp(p, fields[i], strlen(fields[i])) == 0)
+			rd->form = FORM_STREAM;
+	if (rd->form == FORM_UNKNOWN && strlen(p) > 5)
+		rd->form = strncasecmp(type, "text/event-stream", 17) == 0 ? FORM_STREAM : FORM_JSON;
+}
+
+static int
+feed(struct reading *rd, const char *data, size_t len, struct err *e)
+{
+	if (rd->form == FORM_STREAM)
+		return sse_feed(&rd->sse, data, len, on_event, rd, e);
+	return rd->form == FORM_LINES ? feed_lines(rd, data, len, e) : 0;
+}
+
+static int
+on_body(void *arg, const struct http_answer *a, const char *data, size_t len, struct err *e)
+{
+	struct reading *rd = arg;
+
+	if (rd->form == FORM_UNKNOWN || rd->form == FORM_JSON || rd->whole.len < 512)
+		buf_add(&rd->whole, data, len);
+	if (rd->whole.over)
+		return err_set(e, ERR_UNAVAIL, "the answer is larger than %u bytes", 2 * ANSWER_MAX);
+	if (rd->form != FORM_UNKNOWN)
+		return feed(rd, data, len, e);
+	find_form(rd, a->type);		/* and with what came before its form was known: */
+	return feed(rd, rd->whole.data, rd->whole.len, e);
+}
+
+/* ---- the end ---- */
+
+/* A stream is complete when the provider said so, then [DONE] or an orderly end. */
+static int
+end_stream(struct reading *rd, struct err *e)
+{
+	int rc = 0;
+
+	rd->ending = true;
+	if (!rd->done)
+		rc = rd->form == FORM_STREAM ? sse_end(&rd->sse, on_event, rd, e) : on_line(rd, rd->line.data, rd->line.len, e);
+	if (rc < 0)
+		return -1;
+	return rd->complete ? 0 : incomplete(rd, e);
+}
+
+static int
+end_json(struct reading *rd, struct err *e)
+{
+	struct json_object *body = NULL;
+	struct err why = ERR_INIT;
+	struct buf words = BUF_INIT;
+	int rc = -1;
+
+	if (rd->whole.len == 0)
+		return err_set(e, ERR_UNAVAIL, "the model's server gave an empty answer");
+	rd->sink = &nowhere;
+	if (parse(rd, &body, rd->whole.data, rd->whole.len, &why) < 0) {
+		quote_body(&words, rd->whole.data, rd->whole.len, rd->r->config->api_key);
+		err_set(e, ERR_UNAVAIL, "the answer is neither JSON nor a stream of events: %s", words.data);
+	} else if (!json_object_is_type(body, json_type_object)) {
+		rc = malformed(rd, rd->whole.data, rd->whole.len, "no object", e);
+	} else {
+		rc = rd->api->frame(rd, "", body, true, e);
+		if (rc >= 0 && !rd->complete)
+			rc = malformed(rd, rd->whole.data, rd->whole.len, "without a reason to finish", e);
+	}
+	buf_release(&words);
+	json_object_put(body);
+	return rc < 0 ? -1 : 0;
+}
+
+/* What did not come in pieces, or was not wanted so, is given to the sink when it is known to be good. */
+static int
+finish(struct reading *rd, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
+{
+	bool given;
+
+	if ((rd->form == FORM_STREAM || rd->form == FORM_LINES ? end_stream(rd, e) : end_json(rd, e)) < 0)
+		return -1;
+	if (rd->api->end != NULL && rd->api->end(rd, e) < 0)
+		return -1;
+	given = rd->sink != &nowhere && rd->answer.text.len > 0;
+	if (answer_finish(&rd->answer, rd->api->name, rd->r->config->model, reply, e) < 0)
+		return -1;
+	return given ? 0 : sink_text(sink, reply->message, reply->message_len, e);
+}
+
+/* ---- the call ---- */
+
+static int
+post(struct reading *rd, const struct buf *bytes, struct err *e)
+{
+	const struct llm_config *c = rd->r->config;
+	struct address a = { .path = BUF_INIT, .key_header = "Authorization: Bearer " };
+	struct http_post p = {
+		.base_url = c->base_url != NULL ? c->base_url : rd->api->base_url,
+		.key = c->api_key,
+		.body = bytes->data,
+		.len = bytes->len,
+		.timeout = llm_timeout(c),
+		.stream = rd->r->stream,
+		.on_body = on_body,
+		.arg = rd,
+	};
+	int rc;
+
+	rd->api->address(rd->r, &a);
+	p.path = a.path.data;
+	p.query = a.query;
+	p.headers = a.headers;
+	p.key_header = a.key_header;
+	rc = http_post(&p, e);
+	buf_release(&a.path);
+	return rc;
+}
+
+int
+api_call(const struct api *api, const struct llm_request *r, const struct buf *body, const struct llm_sink *sink,
+    struct llm_reply *reply, struct err *e)
+{
+	struct reading rd = { .r = r, .api = api, .sink = r->stream ? sink : &nowhere, .answer = ANSWER_INIT,
+		.whole = BUF_INIT_MAX(2 * ANSWER_MAX), .line = BUF_INIT_MAX(ANSWER_MAX) };
+	int rc = -1;
+
+	if (r->config->api_key == NULL && r->config->base_url == NULL && !api->keyless)
+		return err_set(e, ERR_PERM, "no key for %s: set %s", r->config->provider, llm_key_env(r->config));
+	sse_init(&rd.sse);
+	rd.state = api->state > 0 ? xcalloc(1, api->state) : NULL;
+	if (post(&rd, body, e) == 0)
+		rc = finish(&rd, sink, reply, e);
+	else if (e != NULL && e->code == ERR_DATA)
+		e->code = ERR_UNAVAIL;	/* too large: the server's fault */
+	if (api->release != NULL)
+		api->release(rd.state);
+	free(rd.state);
+	sse_release(&rd.sse);
+	buf_release(&rd.whole);
+	buf_release(&rd.line);
+	answer_release(&rd.answer);
+	return rc;
+}

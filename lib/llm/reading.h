@@ -1,0 +1,68 @@
+/*
+ * Asking over HTTP and reading the answer: server-sent events, JSON lines, or one JSON object, whichever a server sends. A
+ * provider says where to, and takes the frames apart.
+ */
+#ifndef AG2_READING_H
+#define AG2_READING_H
+
+#include "llm/provider.h"
+#include "llm/sse.h"
+
+/* Where a request goes. */
+struct address {
+	struct buf path;		/* behind the base URL: /chat/completions */
+	const char *query;		/* alt=sse; NULL: none */
+	const char *headers[4];		/* beside the usual ones, NULL behind the last */
+	const char *key_header;		/* "Authorization: Bearer " */
+};
+
+struct reading;
+
+struct api {
+	const char *name, *base_url;
+	bool keyless;			/* its own base URL is asked without a key, too */
+	bool lines;			/* a stream is JSON lines, not server-sent events */
+	size_t state;			/* bytes of the provider's own state, zeroed; 0: it has none */
+	void (*address)(const struct llm_request *r, struct address *a);
+	/*
+	 * Takes one frame, an object: of a stream (event is its name, "" without), or the whole answer. Sets rd->complete when
+	 * the provider says with it that the answer is whole. 0 to go on, 1 when nothing more is wanted, -1 with e.
+	 */
+	int (*frame)(struct reading *rd, const char *event, struct json_object *frame, bool whole, struct err *e);
+	/* The end of a complete answer, before the reply is made of rd->answer; NULL: nothing to do. */
+	int (*end)(struct reading *rd, struct err *e);
+	void (*release)(void *state);	/* NULL: it owns nothing */
+};
+
+struct reading {
+	const struct llm_request *r;
+	const struct api *api;
+	const struct llm_sink *sink;
+	struct answer answer;
+	void *state;
+	bool complete;
+	/* private */
+	struct sse sse;
+	enum { FORM_UNKNOWN, FORM_STREAM, FORM_LINES, FORM_JSON } form;
+	struct buf whole;	/* a body that is one JSON value; of a stream its first bytes, to quote */
+	struct buf line;	/* of JSON lines: one that is not whole yet */
+	bool done;		/* nothing more is wanted */
+	bool ending;		/* no more bytes come */
+	bool warned;
+	bool framed;		/* a frame was taken */
+};
+
+/* What struct provider's call is for an API. */
+int api_call(const struct api *api, const struct llm_request *r, const struct buf *body, const struct llm_sink *sink,
+    struct llm_reply *reply, struct err *e);
+
+/* For frame(): text for the reader; an error that the server reports; a frame that cannot be meant. */
+int reading_text(struct reading *rd, const char *text, size_t len, struct err *e);
+int reading_error(const struct reading *rd, struct json_object *body, struct err *e);
+int reading_nonsense(const struct reading *rd, const char *why, struct err *e);
+/* Replaces a name of the answer (model, finish_reason) by a string member that is there and not empty. */
+void take_name(char **at, struct json_object *obj, const char *key);
+/* A number, -1 when there is none. */
+double take_count(struct json_object *obj, const char *key);
+
+#endif

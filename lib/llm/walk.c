@@ -1,0 +1,240 @@
+/* Going through a history on behalf of a provider. */
+#include "llm/provider.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+
+#define SUMMARY_HEADING "[Summary of earlier conversation]\n"
+
+/* ---- writing ---- */
+
+void
+put_string(struct buf *out, const char *text, size_t len)
+{
+	json_write_string(out, text != NULL ? text : "", len, JSON_COMPACT);
+}
+
+void
+put_member(struct buf *out, const char *name, const char *text, size_t len)
+{
+	buf_addf(out, "\"%s\":", name);
+	put_string(out, text, len);
+}
+
+void
+put_member_str(struct buf *out, const char *name, const char *text)
+{
+	put_member(out, name, text, strlen(text));
+}
+
+void
+put_prompts(struct buf *out, const struct llm_request *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->prompts_n; i++) {
+		if (i > 0)
+			buf_addch(out, '\n');
+		buf_add(out, r->prompts[i].data, r->prompts[i].len);
+	}
+}
+
+/* ---- reading responses and results ---- */
+
+static struct json_object *
+array_of(struct json_object *v, size_t *n)
+{
+	if (!json_object_is_type(v, json_type_array))
+		v = NULL;
+	*n = v != NULL ? json_object_array_length(v) : 0;
+	return v;
+}
+
+const char *
+response_text(struct json_object *data, bool as_ag2, size_t *len)
+{
+	const char *text;
+
+	*len = 0;
+	text = json_get_text(json_get(data, "message"), "content", len);
+	return *len == 0 && !as_ag2 ? NULL : text;
+}
+
+struct json_object *
+response_calls(struct json_object *data, size_t *n)
+{
+	return array_of(json_get(json_get(data, "tool_calls"), "calls"), n);
+}
+
+struct json_object *
+result_parts(struct json_object *result, size_t *n)
+{
+	return array_of(json_get(json_get(json_get(result, "result"), "data"), "parts"), n);
+}
+
+bool
+says_nothing(struct json_object *parts)
+{
+	size_t i, n, len;
+	const char *text;
+
+	parts = array_of(parts, &n);
+	for (i = 0; i < n; i++) {
+		text = json_get_text(json_object_array_get_idx(parts, i), "content", &len);
+		if (text == NULL || len > 0)
+			return false;
+	}
+	return true;
+}
+
+struct json_object *
+call_arguments(struct json_object *call)
+{
+	struct json_object *value = NULL;
+	size_t len = 0;
+	const char *text = json_get_text(call, "arguments", &len);
+
+	if (text == NULL || strspn(text, " \t\r\n") == len)
+		return json_object_new_object();
+	return json_parse(&value, text, len, NULL) == 0 ? value : NULL;
+}
+
+/* ---- the walk ---- */
+
+struct walker {
+	const struct llm_request *r;
+	const struct walk *w;
+	void *b;
+	struct json_object *covered;	/* the ids that results containers answer */
+	struct json_object **loose;	/* results that are in none and stand next to each other */
+	size_t loose_n, loose_cap;
+};
+
+static int
+flush_loose(struct walker *wk, struct err *e)
+{
+	size_t i;
+	int rc = wk->loose_n > 0 ? wk->w->results(wk->b, wk->loose, wk->loose_n, e) : 0;
+
+	for (i = 0; i < wk->loose_n; i++)
+		json_object_put(wk->loose[i]);
+	wk->loose_n = 0;
+	return rc;
+}
+
+/* A result is logged by itself and again in the container of its round: sent is the container's, else its own (AG2: never). */
+static void
+loose_result(struct walker *wk, const struct event *ev, struct json_object *data)
+{
+	const char *id = json_get_text(data, "parent_id", NULL);
+
+	if ((wk->r->as_ag2 && !wk->w->ag2_takes_loose) || strncmp(ev->type->last, "Tool", 4) != 0 || id == NULL ||
+	    json_object_object_get_ex(wk->covered, id, NULL))
+		return;
+	wk->loose = xgrow(wk->loose, wk->loose_n, &wk->loose_cap, sizeof(struct json_object *));
+	wk->loose[wk->loose_n++] = json_object_get(data);
+}
+
+static int
+results_container(struct walker *wk, struct json_object *data, struct err *e)
+{
+	size_t i, n;
+	struct json_object *results = array_of(json_get(data, "results"), &n), **items = xcalloc(n + 1, sizeof(*items));
+	int rc;
+
+	for (i = 0; i < n; i++)
+		items[i] = json_object_array_get_idx(results, i);
+	rc = n > 0 ? wk->w->results(wk->b, items, n, e) : 0;
+	free(items);
+	return rc;
+}
+
+static int
+summary(struct walker *wk, struct json_object *data, struct err *e)
+{
+	struct buf text = BUF_INIT;
+	size_t len = 0;
+	const char *words = json_get_text(data, "summary", &len);
+	int rc;
+
+	buf_adds(&text, SUMMARY_HEADING);
+	buf_add(&text, words, len);
+	rc = wk->w->summary(wk->b, text.data, text.len, e);
+	buf_release(&text);
+	return rc;
+}
+
+static bool
+providers_own(const struct event_type *type)
+{
+	return (type->flags & (EV_ANCHOR | EV_BUILTIN_CALL)) != 0 || ((type->flags & EV_RESULT) && strncmp(type->last, "Tool", 4) != 0);
+}
+
+static int
+one_event(struct walker *wk, struct event *ev, struct err *e)
+{
+	unsigned flags = ev->type->flags;
+	bool own = wk->w->replay != NULL && providers_own(ev->type);
+	struct json_object *data;
+
+	if (!own && !(flags & (EV_REQUEST | EV_RESPONSE | EV_RESULTS | EV_RESULT | EV_SUMMARY)))
+		return 0;
+	data = event_data(ev, e);
+	if (data == NULL)
+		return -1;
+	if (!own && (flags & EV_RESULT)) {
+		loose_result(wk, ev, data);
+		return 0;
+	}
+	if (flush_loose(wk, e) < 0)
+		return -1;
+	if (own)
+		return wk->w->replay(wk->b, ev->type, data, e);
+	if (flags & EV_REQUEST)
+		return wk->w->request(wk->b, json_get(data, "parts"), e);
+	if (flags & EV_RESULTS)
+		return results_container(wk, data, e);
+	return flags & EV_SUMMARY ? summary(wk, data, e) : wk->w->response(wk->b, data, e);
+}
+
+static void
+note_covered(void *arg, const char *id, size_t len)
+{
+	char *key = xmemdup0(id, len);
+
+	json_object_object_add(arg, key, json_object_new_boolean(1));
+	free(key);
+}
+
+static int
+walk(struct walker *wk, struct err *e)
+{
+	const struct llm_request *r = wk->r;
+	size_t i;
+
+	for (i = 0; i < r->events_n; i++) {
+		if ((r->events[i]->type->flags & EV_RESULTS) && event_ids(r->events[i], note_covered, wk->covered, e) < 0)
+			return event_wrap(r->events[i], e);
+		event_forget(r->events[i]);
+	}
+	for (i = 0; i < r->events_n; i++) {
+		if (one_event(wk, r->events[i], e) < 0)
+			return event_wrap(r->events[i], e);
+		event_forget(r->events[i]);
+	}
+	return flush_loose(wk, e);
+}
+
+int
+walk_history(const struct llm_request *r, const struct walk *w, void *b, struct err *e)
+{
+	struct walker wk = { .r = r, .w = w, .b = b, .covered = json_object_new_object() };
+	int rc = walk(&wk, e);
+
+	while (wk.loose_n > 0)
+		json_object_put(wk.loose[--wk.loose_n]);
+	free(wk.loose);
+	json_object_put(wk.covered);
+	return rc;
+}
