@@ -28,6 +28,8 @@ static const struct command *const commands[] = {
 	&command_rm,
 	&command_exists,
 	&command_stat,
+	&command_export,
+	&command_import,
 	&command_lock,
 	&command_run,
 	&command_tool,

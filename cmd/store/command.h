@@ -21,6 +21,7 @@ struct command {
 
 extern const struct command command_init, command_tool;				/* agent.c */
 extern const struct command command_ls, command_tree;				/* ls.c */
+extern const struct command command_export, command_import;			/* archive.c */
 extern const struct command command_exists, command_stat;			/* stat.c */
 extern const struct command command_cat, command_write, command_append, command_rm;	/* file.c */
 extern const struct command command_lock, command_run;				/* run.c */
@@ -41,6 +42,7 @@ noreturn void usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Appends FILE ("-" or NULL: standard input) to out, INPUT_MAX bytes at most. On failure the program ends. */
 #define INPUT_MAX (1u << 30)
+#define INPUT_CHUNK (256u * 1024)	/* what is read at a time where all of it need not be held */
 void read_input(const char *file, struct buf *out);
 
 /* The id for a stream operand; that of @new is told on standard error. Borrowed for the life of the process. */

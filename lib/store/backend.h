@@ -18,6 +18,8 @@ struct store_backend {
 	int (*file_open)(void *self, const char *path, void **file, struct store_stat *st, struct err *e);
 	ssize_t (*file_read)(void *file, uint64_t offset, void *data, size_t len, struct err *e);
 	void (*file_close)(void *file);
+	int (*hold)(void *self, struct err *e);	/* these two may be NULL */
+	void (*release)(void *self);
 	int (*commit)(void *self, struct store_op *ops, size_t n, struct err *e);
 	int (*lock)(void *self, const char *path, int64_t ttl_ms, int64_t wait_ms, void **lock, struct err *e);
 	void (*unlock)(void *lock);

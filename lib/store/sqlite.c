@@ -510,6 +510,32 @@ sqlite_file_close(void *file)
 	free(f);
 }
 
+/* A read transaction around all others. One that is frozen would have to be read again when somebody writes. */
+static int
+sqlite_hold(void *self, struct err *e)
+{
+	struct sqlite_store *s = self;
+	int rc = db_begin_read(s, e);
+
+	if (rc > 0 && s->frozen) {
+		db_end_read(s, 0, NULL);
+		db_thaw(s);
+		rc = db_begin_read(s, e);
+	}
+	s->held = rc > 0;
+	return rc < 0 ? -1 : 0;
+}
+
+static void
+sqlite_release(void *self)
+{
+	struct sqlite_store *s = self;
+
+	if (s->held)
+		db_end_read(s, 0, NULL);
+	s->held = false;
+}
+
 /* ---- Changing ---- */
 
 static double
@@ -1009,7 +1035,7 @@ memory_unlock(void *lock)
 
 #define COMMON \
 	.close = sqlite_close, .stat = sqlite_stat, .list = sqlite_list, .file_open = sqlite_file_open, \
-	.file_read = sqlite_file_read, .file_close = sqlite_file_close, .commit = sqlite_commit
+	.file_read = sqlite_file_read, .file_close = sqlite_file_close, .hold = sqlite_hold, .release = sqlite_release, .commit = sqlite_commit
 
 const struct store_backend store_sqlite = {
 	.scheme = "sqlite",

@@ -42,6 +42,7 @@ struct sqlite_store {
 	unsigned depth;		/* read transactions that are open */
 	bool frozen;		/* opened as a file that does not change: see freeze() */
 	bool live;		/* not to be frozen: what is read must stay as it is for longer */
+	bool held;		/* a read transaction is open until sqlite_release() */
 	bool tuned;		/* durability was set */
 	bool peeked;		/* a question was already asked without opening it */
 	sqlite3_stmt *statements[QUERIES];

@@ -361,6 +361,19 @@ store_file_close(struct store_file *f)
 	free(f);
 }
 
+int
+store_hold(struct store *s, struct err *e)
+{
+	return s->be->hold != NULL ? s->be->hold(s->self, e) : 0;
+}
+
+void
+store_release(struct store *s)
+{
+	if (s->be->release != NULL)
+		s->be->release(s->self);
+}
+
 struct filter {
 	store_list_fn *fn;
 	void *arg;

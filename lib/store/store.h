@@ -82,6 +82,13 @@ ssize_t store_file_read(struct store_file *f, uint64_t offset, void *data, size_
 void store_file_close(struct store_file *f);
 
 /*
+ * From store_hold to store_release everything read is of one moment, where the back end can do that (sqlite, memory); elsewhere each
+ * file is of its own. Not to be changed through the same handle meanwhile.
+ */
+int store_hold(struct store *s, struct err *e);
+void store_release(struct store *s);
+
+/*
  * Calls fn for each immediate child of path in the byte order of what `ls` prints, directories with a '/' behind their
  * names (`a.txt` is before `a/`); they have dir set and come without the '/'. A name that is both, as AG2 can leave it,
  * comes twice, the file first. A missing path has no children. /.ag2 is left out unless STORE_LIST_ALL. st is filled
