@@ -70,7 +70,7 @@ lint: lint-man lint-sh
 lint-man:
 	mandoc -Tlint -Wwarning $(MAN)
 lint-sh:
-	shellcheck scripts/check scripts/demo scripts/deps tests/run tests/bench .ci/run
+	shellcheck scripts/check scripts/demo scripts/deps tests/run tests/bench tests/tools/warm.sh .ci/run
 
 bench: all $(TOOLS)
 	AG2_BUILD=$(BUILD) sh tests/bench

@@ -20,7 +20,7 @@
 #define KEY_MAX 8192
 
 static struct {
-	const char *store, *config, *model, *base_url, *model_of, *stream, *record, *replay;
+	const char *store, *config, *model, *base_url, *model_of, *stream, *record, *replay, *layout;
 	struct opt_list tools;
 	bool last, skip_bad, strict, events, dry, verbose, no_stream, as_ag2, check, no_upkeep;
 	long max_rounds, status_fd;
@@ -42,6 +42,7 @@ static const struct opt options[] = {
 	{ 'v', "verbose", OPT_FLAG, &o.verbose, NULL, "say on stderr which tools are called and what was used" },
 	{ 0, "no-stream", OPT_FLAG, &o.no_stream, NULL, "print nothing before the answer is complete" },
 	{ 0, "as-ag2", OPT_FLAG, &o.as_ag2, NULL, "AG2's rules, event for event" },
+	{ 0, "layout", OPT_STRING, &o.layout, "ag2|cache", "where prompts go that change often; cache: to the end" },
 	{ 0, "check", OPT_FLAG, &o.check, NULL, "only check the agent file; 1 when its policies' order is wrong" },
 	{ 0, "tool", OPT_LIST, &o.tools, "FILE|knowledge", "a tool the model may call; may be repeated" },
 	{ 0, "max-rounds", OPT_INT, &o.max_rounds, "N", "model calls of one turn (50)" },
@@ -77,6 +78,7 @@ check_options(void)
 		cli_usage(&usage, "--stream and -C exclude each other");
 	if (o.skip_bad && o.strict)
 		cli_usage(&usage, "--skip-bad and --strict exclude each other");
+	cli_check_layout(&usage, o.layout, o.as_ag2);
 	if (o.model_of != NULL && !is_filter())
 		cli_usage(&usage, "--model-of is for a filter");
 	if (o.max_rounds < 1)
@@ -456,7 +458,8 @@ add_prompt(struct input *in, struct json_object *data)
 	if (content == NULL)
 		return false;
 	in->prompts = xgrow(in->prompts, in->prompts_n, &in->prompts_cap, sizeof(*in->prompts));
-	in->prompts[in->prompts_n++] = (struct prompt){ .content = { xmemdup0(content, len), len } };
+	in->prompts[in->prompts_n++] = (struct prompt){ .content = { xmemdup0(content, len), len },
+		.at_end = prompt_at_end(data) };
 	return true;
 }
 
@@ -770,6 +773,8 @@ fill_turn(struct session *s, const struct agent *a, const struct buf *text)
 		.text_len = text ? text->len : 0,
 		.env = { s->store, (const char *const *)s->for_tools.items, o.tool_timeout },
 		.commands_env = (const char *const *)s->commands.items,
+		.layout = o.layout == NULL ? (a->layout_cache ? LAYOUT_CACHE : LAYOUT_AS_MARKED) :
+		    strcmp(o.layout, "cache") == 0 ? LAYOUT_CACHE : LAYOUT_AG2,
 		.as_ag2 = o.as_ag2,
 		.stream_answer = !o.no_stream,
 		.max_rounds = o.max_rounds,

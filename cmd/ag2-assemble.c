@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *url, *config, *prompt, *stream_given;
+static const char *url, *config, *prompt, *stream_given, *layout;
 static bool skip_bad, strict, check, as_ag2;
 
 static const struct opt table[] = {
@@ -23,6 +23,7 @@ static const struct opt table[] = {
 	{ 0, "skip-bad", OPT_FLAG, &skip_bad, NULL, "bad lines are skipped and named, and the exit status stays 0" },
 	{ 0, "strict", OPT_FLAG, &strict, NULL, "stop at the first bad line" },
 	{ 0, "check", OPT_FLAG, &check, NULL, "only say what is wrong with the order of the policies" },
+	{ 0, "layout", OPT_STRING, &layout, "ag2|cache", "cache: what changes often goes to the end, so that provider caches keep hitting" },
 	{ 0, "as-ag2", OPT_FLAG, &as_ag2, NULL, "AG2's rules event for event, without repair" },
 	{ 0 }
 };
@@ -183,7 +184,7 @@ put_prompt(void *arg, const struct prompt *p, struct err *e)
 		put_line(p->line.data, p->line.len);
 		return 0;
 	}
-	build_prompt(&line, p->content, p->source);
+	build_prompt(&line, p->content, p->source, p->at_end);
 	put_line(line.data, line.len);
 	buf_release(&line);
 	return 0;
@@ -267,6 +268,12 @@ check_order(struct setting *s)
 
 /* ---- the work ---- */
 
+static bool
+layout_cache(const struct setting *s)
+{
+	return layout != NULL ? strcmp(layout, "cache") == 0 : s->agent.layout_cache && !as_ag2;
+}
+
 static int
 feed(struct setting *s, struct chain *c, struct jsonl *in, struct err *e)
 {
@@ -285,7 +292,7 @@ feed(struct setting *s, struct chain *c, struct jsonl *in, struct err *e)
 static int
 assemble(struct setting *s)
 {
-	struct chain_options o = { .store = s->store, .as_ag2 = as_ag2, .env = (const char *const *)s->env,
+	struct chain_options o = { .store = s->store, .layout_cache = layout_cache(s), .as_ag2 = as_ag2, .env = (const char *const *)s->env,
 		.cwd = s->own ? NULL : s->agent.dir, .on_bad = on_bad(), .whole = s->stream != NULL || is_file(0), .tell_repairs = true,
 		.tmpdir = cli_env("TMPDIR"), .sink = { put_prompt, put_event, NULL } };
 	struct err e = ERR_INIT;
@@ -332,7 +339,7 @@ int
 main(int argc, char **argv)
 {
 	struct opts o = { .program = "ag2-assemble",
-		.usage = "ag2-assemble [-s URL] [-c FILE] [--prompt TEXT] [--stream S] [--skip-bad|--strict] [--check] [--as-ag2] [POLICY...]",
+		.usage = "ag2-assemble [-s URL] [-c FILE] [--prompt TEXT] [--stream S] [--skip-bad|--strict] [--check] [--layout=ag2|cache] [--as-ag2] [POLICY...]",
 		.summary = "Turns a stream of events into what the model is to see.", .table = table };
 	struct setting s = { 0 };
 	char *more;
@@ -343,6 +350,7 @@ main(int argc, char **argv)
 	n = cli_parse(&o, argc, argv, false);
 	if (skip_bad && strict)
 		cli_usage(&o, "--skip-bad and --strict exclude each other");
+	cli_check_layout(&o, layout, as_ag2);
 	read_specs(&s, &o, argv, (size_t)n);
 	if (check) {
 		status = check_order(&s);

@@ -62,6 +62,17 @@ cli_usage(const struct opts *o, const char *fmt, ...)
 	log_die(64, "%s (see '%s --help')", text, o->program);
 }
 
+void
+cli_check_layout(const struct opts *o, const char *layout, bool as_ag2)
+{
+	if (layout == NULL)
+		return;
+	if (strcmp(layout, "ag2") != 0 && strcmp(layout, "cache") != 0)
+		cli_usage(o, "--layout is ag2 or cache, not '%s'", layout);
+	if (as_ag2 && strcmp(layout, "cache") == 0)
+		cli_usage(o, "--as-ag2 has AG2's layout: --layout=cache excludes it");
+}
+
 int
 cli_parse(const struct opts *o, int argc, char **argv, bool stop_at_operand)
 {

@@ -34,6 +34,9 @@ const char *cli_env(const char *name);
 int cli_parse(const struct opts *o, int argc, char **argv, bool stop_at_operand);
 noreturn void cli_usage(const struct opts *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* A usage error when --layout (NULL: not given) is neither ag2 nor cache, or is cache together with --as-ag2. */
+void cli_check_layout(const struct opts *o, const char *layout, bool as_ag2);
+
 /*
  * The store's URL: url (of -s) when it is not NULL, else file_store (knowledge.store of the agent file) when it is not
  * NULL, else $AG2_STORE, else $XDG_STATE_HOME/ag2/store.db, else $HOME/.local/state/ag2/store.db. ERR_CONFIG when none of

@@ -740,11 +740,9 @@ set_layout(struct reader *r, const struct node *n, void *at, struct err *e)
 {
 	if (need(r, n, NODE_SCALAR, "ag2 or cache", e) < 0)
 		return -1;
-	if (strcmp(n->text, "cache") == 0)
-		return fail(r, n, e, "'layout: cache' is not available in this version");
-	if (strcmp(n->text, "ag2") != 0)
+	*(bool *)at = strcmp(n->text, "cache") == 0;
+	if (!*(bool *)at && strcmp(n->text, "ag2") != 0)
 		return fail(r, n, e, "'layout' must be ag2 or cache, not '%.100s'", n->text);
-	*(bool *)at = false;
 	return 0;
 }
 

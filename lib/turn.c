@@ -403,7 +403,8 @@ feed(const struct turn *t, struct chain *c, struct err *e)
 static int
 assemble(const struct turn *t, struct assembled *a, struct err *e)
 {
-	struct chain_options o = { .store = t->store, .as_ag2 = t->as_ag2, .env = t->commands_env, .cwd = t->agent->dir, .on_bad = JSONL_BAD_ONCE,
+	struct chain_options o = { .store = t->store, .layout_cache = t->layout == LAYOUT_CACHE && !t->as_ag2,
+		.as_ag2 = t->as_ag2, .env = t->commands_env, .cwd = t->agent->dir, .on_bad = JSONL_BAD_ONCE,
 		.whole = true, .answer_open = true, .tell_repairs = t->round == 0, .sink = { take_prompt, take_event, a } };
 	struct chain *c = NULL;
 	int rc;
@@ -525,19 +526,32 @@ on_text(void *arg, const char *text, size_t len, struct err *e)
 	return give_text(talk->turn, text, len, e);
 }
 
+/* A mark on a prompt that came is followed, but where the layout is to be AG2's. */
+static bool
+stands_at_end(const struct turn *t, const struct prompt *p)
+{
+	return p->at_end && t->layout != LAYOUT_AG2 && !t->as_ag2;
+}
+
 static void
 fill_request(const struct turn *t, const struct assembled *a, struct llm_request *r, struct text **prompts,
     struct llm_tool **tools)
 {
-	size_t i;
+	size_t i, n = 0, end;
 
+	/* The system prompts first, behind them those that stand at the end. */
 	*prompts = xcalloc(a->prompts_n, sizeof(**prompts));
 	for (i = 0; i < a->prompts_n; i++)
-		(*prompts)[i] = a->prompts[i].content;
+		if (!stands_at_end(t, &a->prompts[i]))
+			(*prompts)[n++] = a->prompts[i].content;
+	for (i = 0, end = n; i < a->prompts_n; i++)
+		if (stands_at_end(t, &a->prompts[i]))
+			(*prompts)[end++] = a->prompts[i].content;
 	*tools = xcalloc(t->tools_n, sizeof(**tools));
 	for (i = 0; i < t->tools_n; i++)
 		(*tools)[i] = (struct llm_tool){ t->tools[i].name, t->tools[i].description, t->tools[i].parameters };
-	*r = (struct llm_request){ .config = &t->agent->model, .prompts = *prompts, .prompts_n = a->prompts_n,
+	*r = (struct llm_request){ .config = &t->agent->model, .prompts = *prompts, .prompts_n = n,
+		.context = *prompts + n, .context_n = end - n,
 		.events = a->events.items, .events_n = a->events.n, .tools = *tools, .tools_n = t->tools_n,
 		.stream = t->stream_answer, .as_ag2 = t->as_ag2, .env = t->commands_env };
 }

@@ -29,7 +29,8 @@ struct turn {
 	size_t tools_n;
 	struct tool_env env;			/* of tools */
 	const char *const *commands_env;	/* for policies, exec: models and the bootstrap, as struct run has it */
-	bool as_ag2;
+	enum { LAYOUT_AS_MARKED, LAYOUT_AG2, LAYOUT_CACHE } layout;	/* prompts at the end: those that came so; none; also the policies' */
+	bool as_ag2;				/* AG2's layout, too */
 	bool stream_answer;			/* ask for the answer in pieces, which on_text then gets as they arrive */
 	long max_rounds;			/* 0: TURN_ROUNDS */
 	/* What the caller sees as it happens; either may be NULL. Non-zero (e set) ends the turn. on_text

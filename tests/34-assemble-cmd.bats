@@ -10,8 +10,8 @@ large() {
 
 @test "a mistake in the command line is status 64 and a line that points to --help" {
 	for args in '--nonsense' 'no-such-policy' 'sliding-window' 'sliding-window:x' 'conversation:3' '--skip-bad --strict' \
-		'sliding-window:-1' 'token-budget:5,chars_per_token=0' '--step=3' '--explain' '--compare=last' '--layout=cache' \
-		'sliding-window:5,step=2' 'exec:'; do
+		'sliding-window:-1' 'token-budget:5,chars_per_token=0' '--step=3' '--layout=cash' '--layout' \
+		'sliding-window:5,step=6' 'exec:'; do
 		run --separate-stderr ag2-assemble $args </dev/null
 		status_is 64
 		output_is ''

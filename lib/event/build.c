@@ -51,7 +51,7 @@ open_nested(struct buf *out, const char *type, double created_at)
 }
 
 void
-build_prompt(struct buf *out, struct text content, const char *source)
+build_prompt(struct buf *out, struct text content, const char *source, bool at_end)
 {
 	buf_adds(out, "{\"type\": \"Prompt\", \"data\": {\"content\": ");
 	add_text(out, content);
@@ -59,7 +59,17 @@ build_prompt(struct buf *out, struct text content, const char *source)
 		buf_adds(out, ", \"source\": ");
 		add_string(out, source);
 	}
+	if (at_end)
+		buf_adds(out, ", \"place\": \"end\"");
 	buf_adds(out, "}}");
+}
+
+bool
+prompt_at_end(struct json_object *data)
+{
+	const char *place = json_get_text(data, "place", NULL);
+
+	return place != NULL && strcmp(place, "end") == 0;
 }
 
 void

@@ -30,7 +30,9 @@ struct provider_item {			/* what a provider wants back as it was: in AG2 an obje
 	struct json_object *value;
 };
 
-void build_prompt(struct buf *out, struct text content, const char *source);
+/* at_end: "place": "end", see ag2-ask(1) on layouts. */
+void build_prompt(struct buf *out, struct text content, const char *source, bool at_end);
+bool prompt_at_end(struct json_object *data);	/* what the data of a Prompt line says of its place */
 void build_request(struct buf *out, const struct text *parts, size_t n);
 /*
  * With usage (USAGE_NONE where the server sent none), model, provider or finish_reason, or calls: a client's response.

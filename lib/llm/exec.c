@@ -31,7 +31,7 @@ exec_body(const struct llm_request *r, struct buf *out, struct err *e)
 	size_t i;
 
 	for (i = 0; i < r->prompts_n; i++) {
-		build_prompt(out, r->prompts[i], NULL);
+		build_prompt(out, r->prompts[i], NULL, false);
 		buf_addch(out, '\n');
 	}
 	for (i = 0; i < r->events_n; i++) {

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "llm/cassette.h"
+#include "llm/context.h"
 #include "llm/provider.h"
 
 #include <stdlib.h>
@@ -50,8 +51,14 @@ int
 llm_body(const struct llm_request *r, struct buf *out, struct err *e)
 {
 	const struct provider *p = provider_of(r, e);
+	struct placed placed;
+	int rc;
 
-	return p != NULL ? p->body(r, out, e) : -1;
+	if (p == NULL || context_place(&placed, r, e) < 0)
+		return -1;
+	rc = p->body(&placed.request, out, e);
+	context_release(&placed);
+	return rc;
 }
 
 int
@@ -104,12 +111,14 @@ llm_call(const struct llm_request *r, int (*on_text)(void *arg, const char *text
 {
 	const struct provider *p = provider_of(r, e);
 	struct llm_sink sink = { on_text, arg };
+	struct placed placed;
 	struct buf body = BUF_INIT;
 	int rc = -1;
 
 	*reply = (struct llm_reply){ .usage = USAGE_NONE };
-	if (p == NULL)
+	if (p == NULL || context_place(&placed, r, e) < 0)
 		return -1;
+	r = &placed.request;
 	if (p->body(r, &body, e) < 0)
 		goto out;
 	if (replaying != NULL)
@@ -122,5 +131,6 @@ out:
 	if (rc < 0)
 		llm_reply_release(reply);
 	buf_release(&body);
+	context_release(&placed);
 	return rc < 0 ? -1 : 0;
 }

@@ -37,8 +37,20 @@ struct llm_request {
 	const struct llm_config *config;
 	const struct text *prompts;	/* system prompts in order */
 	size_t prompts_n;
+	/*
+	 * Prompts that change often (layout: cache). They go behind what came before: as one `<context>` text block of the
+	 * last user turn, before the question and after tool results. llm.c places them among the events, so that a provider's
+	 * body() gets events with them in, and none here.
+	 */
+	const struct text *context;
+	size_t context_n;
 	struct event *const *events;	/* assembled and sendable */
 	size_t events_n;
+	/*
+	 * Of a provider's body(): the first so many events come again unchanged in the next call, until a window moves its
+	 * cut; where a cache can be told how far it may go, it is to there.
+	 */
+	size_t stable_n;
 	const struct llm_tool *tools;
 	size_t tools_n;
 	bool stream;

@@ -335,13 +335,13 @@ openai_body(const struct llm_request *r, struct buf *out, struct err *e)
 
 	buf_adds(out, "{");
 	put_member(out, "model", r->config->model, strlen(r->config->model));
+	/* The messages last: what stands before them is the same in every call, so that caches of the bytes' beginning hit. */
+	settings(out, r);
+	tools(out, r);
 	buf_adds(out, ",\"messages\":[");
 	system_message(&b);
 	rc = walk_history(r, &walk, &b, e);
-	buf_adds(out, "]");
-	tools(out, r);
-	settings(out, r);
-	buf_adds(out, "}");
+	buf_adds(out, "]}");
 	return rc;
 }
 

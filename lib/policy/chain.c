@@ -106,7 +106,7 @@ stage_end(struct stage *s, struct err *e)
 int
 stage_inject(struct stage *next, struct text content, const char *source, struct err *e)
 {
-	struct prompt p = { .content = content, .source = source };
+	struct prompt p = { .content = content, .source = source, .at_end = next->chain->o.layout_cache };
 
 	return stage_prompt(next, &p, e);
 }
@@ -342,6 +342,7 @@ feed_prompt(struct chain *c, struct event *ev, struct err *e)
 	if (why.code != ERR_NONE)
 		return chain_bad(c, ev, &why, e);
 	p.source = json_get_text(data, "source", NULL);
+	p.at_end = prompt_at_end(data);
 	return chain_prompt(c, &p, e);
 }
 
@@ -428,7 +429,7 @@ window_of_chain(const struct chain *c, bool *kept_only)
 		if (policy->from_end == NEEDS_ALL)
 			return NULL;
 		if (policy->from_end == ONLY_THE_END)
-			return policy_bool(&c->specs[i], "transparent") ? NULL : c->stages[i];
+			return policy_bool(&c->specs[i], "transparent") || policy_int(&c->specs[i], "step") > 0 ? NULL : c->stages[i];
 		*kept_only |= policy == &policy_conversation;
 	}
 	return NULL;

@@ -21,7 +21,7 @@ exec_prompt(struct stage *s, const struct prompt *p, struct err *e)
 	if (p->line.data != NULL)
 		buf_add(&x->prompts, p->line.data, p->line.len);
 	else
-		build_prompt(&x->prompts, p->content, p->source);
+		build_prompt(&x->prompts, p->content, p->source, p->at_end);
 	buf_addch(&x->prompts, '\n');
 	return 0;
 }
@@ -48,6 +48,7 @@ give_prompt(struct stage *next, struct event *ev, bool begun, struct err *e)
 		return -1;
 	p.content.data = json_get_text(data, "content", &p.content.len);
 	p.source = json_get_text(data, "source", NULL);
+	p.at_end = prompt_at_end(data);
 	if (p.content.data == NULL)
 		return err_set(e, ERR_DATA, "a Prompt line without content");
 	if (begun)

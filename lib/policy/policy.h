@@ -74,6 +74,7 @@ struct chain_sink {
 
 struct chain_options {
 	struct store *store;		/* for memory policies; NULL: there is no memory */
+	bool layout_cache;		/* prompts of policies are marked at_end: memory, alerts, notes */
 	bool as_ag2;			/* AG2's rules event for event; else the beyond-AG2 behaviour, and what comes out can be sent */
 	const char *const *env;		/* NAME=value for inject: and exec: commands, NULL-terminated; may be NULL */
 	const char *cwd;		/* ... and where they run; NULL: where we are */

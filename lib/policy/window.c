@@ -4,6 +4,9 @@
  * it, and hold no more than that: the window, and what lies between it and the nearest event before it that would
  * survive any cut.
  *
+ * With a step the weight that is cut off is a multiple of it, counted from the beginning of the stream: the cut stays
+ * where it is while the stream grows by a step, and so does the beginning of what is sent.
+ *
  * Beyond AG2 the task stays: the last request before the window, when the window has none, and a summary at the head of
  * the stream; HaltEvents weigh nothing, and one before the window is passed on while no response has followed it.
  */
@@ -31,12 +34,13 @@ struct window {
 	struct stage stage;
 	const struct policy *policy;
 	bool budget, transparent, as_ag2;
-	int64_t limit;
+	int64_t limit, step;		/* step 0: the cut moves with every event */
 	int chars;
 	/* What is held: items[head..head+tail) lies before the window, items[head+tail..head+n) is the window. */
 	struct held *items;
 	size_t head, tail, n, cap;
 	int64_t weight;			/* of the window */
+	int64_t gone;			/* of what fell out of it */
 	int64_t seen;			/* events so far */
 	int64_t total;			/* ... that count */
 	bool cut;			/* something fell out of the window */
@@ -147,6 +151,7 @@ shrink(struct window *w)
 
 	w->cut = true;
 	w->weight -= h->weight;
+	w->gone += h->weight;
 	w->tail++;
 	if (surely_stands_alone(w, h))
 		while (w->tail > 1)
@@ -163,18 +168,28 @@ forget_spent_halts(struct window *w)
 	w->halts_n = 0;
 }
 
-static bool
-too_much(const struct window *w)
+/* How much has to go where `excess` is too much. */
+static int64_t
+round_up(const struct window *w, int64_t excess)
 {
-	if (w->n == w->tail)
+	return w->step > 0 && excess > 0 ? (excess + w->step - 1) / w->step * w->step : excess;
+}
+
+/* A step does not reach into the last request or response and what follows it, a limit does. */
+static bool
+has_to_go(const struct window *w, int64_t excess)
+{
+	if (w->n == w->tail || (w->budget && w->n - w->tail <= 1))	/* a budget always keeps the newest */
 		return false;
-	return w->weight > w->limit && (!w->budget || w->n - w->tail > 1);	/* a budget always keeps the newest */
+	return w->gone < (at(w, w->tail)->r.number < w->must ? round_up(w, excess) : excess);
 }
 
 static void
 shrink_to_limit(struct window *w)
 {
-	while (too_much(w))
+	int64_t excess = w->gone + w->weight - w->limit;
+
+	while (has_to_go(w, excess))
 		shrink(w);
 	/* What does not count rides along inside the window, not before it. */
 	while (w->cut && !w->as_ag2 && w->n > w->tail && !counts(w, at(w, w->tail)->r.event))
@@ -351,23 +366,26 @@ does_not_fit(const struct window *w, struct err *e)
 
 /*
  * A budget beyond AG2: the prompts and what stays before the window weigh too. Raises the cut until all fits, but never
- * beyond what must be sent.
+ * beyond what must be sent: where a step would, it is cut as near as that allows.
  */
 static int
 fit(struct window *w, size_t *cut, struct err *e)
 {
 	size_t last = w->n > 0 ? w->n - 1 : 0, i;
-	int64_t weight = w->weight;
+	int64_t gone = w->gone, excess;
+	bool fits = false;
 
 	if (w->must >= 0)
 		for (last = 0; last < w->n && at(w, last)->r.number < w->must; last++)
 			;
 	for (i = w->tail; i < w->n && i <= last; i++) {
-		if ((i == 0 || counts(w, at(w, i)->r.event)) && w->prompt_tokens + weight_before(w, i) + weight <= w->limit)
+		excess = w->gone + w->weight + w->prompt_tokens + weight_before(w, i) - w->limit;
+		fits = (i == 0 || counts(w, at(w, i)->r.event)) && gone >= excess;
+		if (fits && gone >= round_up(w, excess))
 			break;
-		weight -= at(w, i)->weight;
+		gone += at(w, i)->weight;
 	}
-	if (i > last && w->must >= 0)
+	if (i > last && w->must >= 0 && !fits)
 		return does_not_fit(w, e);
 	*cut = i > last ? last : i;
 	return 0;
@@ -562,11 +580,15 @@ window_new(struct chain *c, const struct policy_spec *spec, bool budget, struct 
 {
 	const char *key = budget ? "max_tokens" : "max_events";
 	bool as_ag2 = chain_opts(c)->as_ag2;
-	int64_t limit = policy_int(spec, key);
+	int64_t limit = policy_int(spec, key), step = policy_int(spec, "step");
 	struct window *w;
 
 	if (limit < 0 && !as_ag2) {
 		err_set(e, ERR_USAGE, "%s: %s must not be negative", spec->policy->name, key);
+		return NULL;
+	}
+	if (step < 0 || (step > limit && limit >= 0)) {
+		err_set(e, ERR_USAGE, "%s: step is from 0 to %s, not %" PRId64, spec->policy->name, key, step);
 		return NULL;
 	}
 	w = xcalloc(1, sizeof(*w));
@@ -576,6 +598,7 @@ window_new(struct chain *c, const struct policy_spec *spec, bool budget, struct 
 	w->as_ag2 = as_ag2;
 	w->transparent = policy_bool(spec, "transparent");
 	w->limit = limit < 0 && !budget ? 0 : limit;
+	w->step = step;
 	w->chars = budget ? (int)policy_int(spec, "chars_per_token") : 0;
 	w->walk = (struct replay_walk)REPLAY_WALK_INIT;
 	w->last_response = w->last_request = w->must = -1;

@@ -248,7 +248,8 @@ types(void)
 	refuses("tools:\n- {exec: x, name: 'a b'}\n", "f.yaml:2: the tool name 'a b'", "a name that providers refuse");
 	refuses("tools:\n- {exec: x, name: t, parameters: [a]}\n", "f.yaml:2: 'parameters' must be a map", "a list as schema");
 	refuses("layout: cash\n", "f.yaml:1: 'layout' must be ag2 or cache, not 'cash'", "an unknown layout");
-	refuses("layout: cache\n", "f.yaml:1: 'layout: cache' is not available in this version", "a layout that is not there yet");
+	reads("layout: cache\n", "a layout");
+	ok(a.layout_cache, "... is the one that keeps caches warm");
 	reads("model: {model: 'openai:m', max_tokens: '100', temperature: '0.5'}\n", "a quoted number");
 	ok(a.model.max_tokens == 100 && a.model.temperature == 0.5, "... is that number, as on a command line");
 	reads("name: 2024\nprompt: true\n", "a number and a boolean as text");

@@ -138,9 +138,9 @@ test_requests(struct buf *out)
 	at("1780000004.5+1");
 	build_request(out, NULL, 0);
 	built(out, line_of("request_no_parts"), "request without parts");
-	build_prompt(out, text("a\n\303\251"), "working_memory");
+	build_prompt(out, text("a\n\303\251"), "working_memory", false);
 	built(out, "{\"type\": \"Prompt\", \"data\": {\"content\": \"a\\n\\u00e9\", \"source\": \"working_memory\"}}", "prompt");
-	build_prompt(out, text(""), NULL);
+	build_prompt(out, text(""), NULL, false);
 	built(out, "{\"type\": \"Prompt\", \"data\": {\"content\": \"\"}}", "prompt without a source");
 }
 
