@@ -97,9 +97,12 @@ check() {
 	[ ! -e st ]
 }
 
-@test "layout cache says that this version does not have it" {
+@test "a layout is ag2 or cache" {
 	echo 'layout: cache' >a.yaml
 	check a.yaml
+	status_is 0
+	echo 'layout: warm' >a.yaml
+	check a.yaml
 	status_is 78
-	has 'not available in this version'
+	has "a.yaml:1: 'layout' must be ag2 or cache, not 'warm'"
 }
