@@ -532,7 +532,7 @@ input_release(struct input *in)
 static struct store *
 open_store(const struct agent *a)
 {
-	struct store_options read_only = { .mode = STORE_READ };
+	struct store_options read_only = { .mode = STORE_READ, .password = cli_env("REDISCLI_AUTH") };
 	struct buf url = BUF_INIT;
 	struct store *s = NULL;
 	struct err e = ERR_INIT;

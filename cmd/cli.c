@@ -130,7 +130,7 @@ make_parents(char *path)
 struct store *
 cli_open(const char *url, const char *file_store, enum store_mode mode)
 {
-	struct store_options options = { .mode = mode };
+	struct store_options options = { .mode = mode, .password = cli_env("REDISCLI_AUTH") };
 	struct buf where = BUF_INIT;
 	struct store *s = NULL;
 	struct err e = ERR_INIT;

@@ -27,7 +27,7 @@ void cli_start(const char *program);
 const char *cli_env(const char *name);
 
 /* The options that all programs have for their store and agent file, to be put into tables: -s URL and -c FILE. */
-#define CLI_OPT_STORE(p) { 's', "store", OPT_STRING, (p), "URL", "the store: disk:ROOT, sqlite:FILE, memory:, or a path" }
+#define CLI_OPT_STORE(p) { 's', "store", OPT_STRING, (p), "URL", "the store: disk:ROOT, sqlite:FILE, redis://HOST:PORT/DB, memory:, or a path" }
 #define CLI_OPT_CONFIG(p) { 'c', "config", OPT_STRING, (p), "FILE", "the agent file" }
 
 /* opts_parse; a usage error ends the program with status 64 and a line that points to --help. */

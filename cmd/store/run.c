@@ -36,18 +36,27 @@ become(char **argv, const char *store)
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
+#define LOOK_MS 200
+
 /*
  * Until the child has ended. A signal that another process sent us goes on to the child; one from the terminal has
- * reached it already.
+ * reached it already. When the lock (may be NULL) is lost the child is told to end, and *lost is set.
  */
 static int
-wait_child(pid_t child, const sigset_t *ours)
+wait_child(pid_t child, const sigset_t *ours, struct store_lock *lock, bool *lost)
 {
+	const struct timespec moment = { .tv_nsec = LOOK_MS * 1000000L };
+	struct err e = ERR_INIT;
 	siginfo_t info;
 	int status, sig;
 
 	for (;;) {
-		sig = sigwaitinfo(ours, &info);
+		sig = sigtimedwait(ours, &info, lock != NULL && !*lost ? &moment : NULL);
+		if (sig < 0 && errno == EAGAIN && lock != NULL && store_lock_held(lock, &e) < 0) {
+			*lost = true;
+			log_warn("%s: the command is told to end", e.msg);
+			kill(child, SIGTERM);
+		}
 		if (sig > 0 && sig != SIGCHLD && info.si_code <= 0)
 			kill(child, sig);
 		if (sig == SIGCHLD && waitpid(child, &status, WNOHANG) == child)
@@ -57,7 +66,7 @@ wait_child(pid_t child, const sigset_t *ours)
 
 /* Runs argv as a child in the foreground. Gives waitpid's status. */
 static int
-run_child(char **argv, const char *store, const sigset_t *ours, const sigset_t *before)
+run_child(char **argv, const char *store, const sigset_t *ours, const sigset_t *before, struct store_lock *lock, bool *lost)
 {
 	pid_t child = fork();
 	struct err e = ERR_INIT;
@@ -70,7 +79,7 @@ run_child(char **argv, const char *store, const sigset_t *ours, const sigset_t *
 		sigprocmask(SIG_SETMASK, before, NULL);
 		become(argv, store);
 	}
-	return wait_child(child, ours);
+	return wait_child(child, ours, lock, lost);
 }
 
 /* Its exit status is ours. After Ctrl-C we end by it too, so that the calling shell script stops. */
@@ -97,6 +106,7 @@ run_lock(char **args, int n)
 	struct err e = ERR_INIT;
 	sigset_t ours, before;
 	char **command = args + 1;
+	bool lost = false;
 	int status;
 
 	if (strcmp(command[0], "--") == 0 && *++command == NULL)
@@ -104,10 +114,14 @@ run_lock(char **args, int n)
 	if (store_lock(s, args[0], (int64_t)(ttl * 1000), wait_ms, &lock, &e) < 0)
 		fail(&e);
 	block_signals(&ours, &before);
-	status = run_child(command, store_url(s), &ours, &before);
+	status = run_child(command, store_url(s), &ours, &before, lock, &lost);
+	if (!lost && store_lock_held(lock, &e) < 0) {
+		lost = true;
+		log_warn("%s while the command ran", e.msg);
+	}
 	store_unlock(lock);
 	store_close(s);
-	return status_of(status);
+	return lost ? err_status(ERR_BUSY) : status_of(status);
 }
 
 static const struct opt lock_table[] = {
@@ -126,6 +140,8 @@ const struct command command_lock = {
 	.run = run_lock,
 	.more = "PATH need not exist; reading and writing do not heed the lock, other lock commands and the turns\n"
 		"of agents (on /log/S.jsonl) do. The exit status is that of COMMAND. AG2_STORE is set for it.\n"
+		"A lock on a server can be lost, when this host is stopped or cut off for longer than --ttl: then COMMAND\n"
+		"gets SIGTERM, and the status is 75.\n"
 		"\nExample:\n"
 		"  ag2-store lock -w 10 /memory/working.md -- ./merge-notes\n",
 };
@@ -167,7 +183,7 @@ run_private(char **command)
 	block_signals(&ours, &before);	/* before there is something to remove */
 	dir = private_directory();
 	store = xasprintf("disk:%s", dir);
-	status = run_child(command, store, &ours, &before);
+	status = run_child(command, store, &ours, &before, NULL, NULL);
 	while (nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0 && ++tries < 10)
 		continue;	/* what COMMAND left running may still write */
 	if (tries == 10)

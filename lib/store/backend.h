@@ -10,7 +10,9 @@
 struct store_backend {
 	const char *scheme;		/* as in the URL, without the colon */
 	const char *summary;		/* one line for usage texts */
-	/* Opens `where` (the URL without scheme and options). self is the back end's own state, freed by close. */
+	bool remote;			/* what follows the scheme is no file's name and stays as it is */
+	const char *const *options;	/* its own, each with the '=' behind its name, NULL-terminated; may be NULL */
+	/* Opens `where`: the URL without scheme and options, but for its own, behind a '?'. self is the back end's own state, freed by close. */
 	int (*open)(void **self, const char *where, const struct store_options *o, struct err *e);
 	void (*close)(void *self);
 	int (*stat)(void *self, const char *path, struct store_stat *st, struct err *e);
@@ -22,12 +24,13 @@ struct store_backend {
 	void (*release)(void *self);
 	int (*commit)(void *self, struct store_op *ops, size_t n, struct err *e);
 	int (*lock)(void *self, const char *path, int64_t ttl_ms, int64_t wait_ms, void **lock, struct err *e);
+	int (*lock_held)(void *lock, struct err *e);	/* NULL: a lock is never lost */
 	void (*unlock)(void *lock);
 };
 
 /* The order of a listing: bytes, a directory's name with its '/'. So a file `a.txt` comes before a directory `a`. */
 int store_name_compare(const char *a, bool a_dir, const char *b, bool b_dir);
 
-extern const struct store_backend store_disk, store_sqlite, store_memory;
+extern const struct store_backend store_disk, store_sqlite, store_redis, store_redis_unix, store_memory;
 
 #endif

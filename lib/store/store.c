@@ -12,6 +12,8 @@
 static const struct store_backend *const backends[] = {
 	&store_disk,
 	&store_sqlite,
+	&store_redis,
+	&store_redis_unix,
 	&store_memory,
 };
 #define BACKENDS (sizeof(backends) / sizeof(backends[0]))
@@ -40,6 +42,7 @@ struct location {
 	const struct store_backend *be;
 	char *where;
 	const char *options;
+	struct buf own;		/* where, and behind it the options that are the back end's own */
 };
 
 static size_t
@@ -116,6 +119,10 @@ locate(const char *url, struct location *l, struct err *e)
 	}
 	l->options = mark ? mark + 1 : NULL;
 	len = mark ? (size_t)(mark - where) : strlen(where);
+	if (l->be->remote) {
+		l->where = xmemdup0(where, len);
+		return 0;
+	}
 	if (len == 0 || where[0] == '/') {
 		l->where = xmemdup0(where, len);
 		drop_dots(l->where);
@@ -130,7 +137,7 @@ locate(const char *url, struct location *l, struct err *e)
 }
 
 static int
-one_option(const char *text, size_t len, struct store_options *o, struct err *e)
+one_option(const char *text, size_t len, const char *more, struct store_options *o, struct err *e)
 {
 	static const char *const known[] = { [STORE_SYNC_NORMAL] = "sync=normal", [STORE_SYNC_FULL] = "sync=full" };
 	size_t i;
@@ -140,22 +147,47 @@ one_option(const char *text, size_t len, struct store_options *o, struct err *e)
 			o->sync = (enum store_sync)i;
 			return 0;
 		}
-	return err_set(e, ERR_USAGE, "'%.*s' is no option of a store; there are sync=normal and sync=full",
-	    (int)(len < 100 ? len : 100), text);
+	return err_set(e, ERR_USAGE, "'%.*s' is no option of a store; there are sync=normal and sync=full%s",
+	    (int)(len < 100 ? len : 100), text, more);
 }
 
-static int
-take_options(const char *text, struct store_options *o, struct err *e)
+/* Whether it is one of the back end's own. */
+static bool
+is_own_option(const struct store_backend *be, const char *text, size_t len)
 {
-	size_t len;
+	size_t i, n;
 
-	while (text != NULL && *text != '\0') {
-		len = strcspn(text, "&");
-		if (len > 0 && one_option(text, len, o, e) < 0)
-			return -1;
-		text += len + (text[len] == '&');
+	for (i = 0; be->options != NULL && be->options[i] != NULL; i++) {
+		n = strlen(be->options[i]);
+		if (len >= n && memcmp(text, be->options[i], n) == 0)
+			return true;
 	}
-	return 0;
+	return false;
+}
+
+/* The back end's own are handed on behind its location. */
+static int
+take_options(struct location *l, struct store_options *o, struct err *e)
+{
+	const char *text = l->options;
+	struct buf own = BUF_INIT, more = BUF_INIT;
+	size_t len, i;
+	int rc = 0;
+
+	for (i = 0; l->be->options != NULL && l->be->options[i] != NULL; i++)
+		buf_addf(&more, ", %s", l->be->options[i]);
+	for (; rc == 0 && text != NULL && *text != '\0'; text += len + (text[len] == '&')) {
+		len = strcspn(text, "&");
+		if (len > 0 && is_own_option(l->be, text, len))
+			buf_addf(&own, "%c%.*s", own.len == 0 ? '?' : '&', (int)len, text);
+		else if (len > 0)
+			rc = one_option(text, len, more.data, o, e);
+	}
+	if (own.len > 0)
+		buf_adds(&l->own, own.data);
+	buf_release(&own);
+	buf_release(&more);
+	return rc;
 }
 
 /* A '?' in the location itself needs one behind it, or what follows it would be taken for options. */
@@ -171,7 +203,7 @@ int
 store_open(struct store **out, const char *url, const struct store_options *options, struct err *e)
 {
 	struct store_options o = *options;
-	struct location l = { 0 };
+	struct location l = { .own = BUF_INIT };
 	struct store *s;
 	void *self = NULL;
 	int rc = -1;
@@ -180,9 +212,10 @@ store_open(struct store **out, const char *url, const struct store_options *opti
 		o.timeout_ms = TIMEOUT_MS;
 	if (locate(url, &l, e) < 0)
 		return -1;
-	if (take_options(l.options, &o, e) < 0)
+	buf_adds(&l.own, l.where);
+	if (take_options(&l, &o, e) < 0)
 		goto out;
-	if (l.be->open(&self, l.where, &o, e) < 0)
+	if (l.be->open(&self, l.own.data, &o, e) < 0)
 		goto out;
 	s = xcalloc(1, sizeof(*s));
 	s->be = l.be;
@@ -193,6 +226,7 @@ store_open(struct store **out, const char *url, const struct store_options *opti
 	rc = 0;
 out:
 	free(l.where);
+	buf_release(&l.own);
 	return rc;
 }
 
@@ -543,6 +577,12 @@ store_lock(struct store *s, const char *path, int64_t ttl_ms, int64_t wait_ms, s
 	s->locks = l;
 	*out = l;
 	return 0;
+}
+
+int
+store_lock_held(struct store_lock *l, struct err *e)
+{
+	return l->store->be->lock_held != NULL ? l->store->be->lock_held(l->lock, e) : 0;
 }
 
 void

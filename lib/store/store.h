@@ -41,13 +41,19 @@ enum store_sync {
 struct store_options {
 	enum store_mode mode;
 	enum store_sync sync;		/* ?sync= in the URL wins */
-	unsigned timeout_ms;		/* how long to wait for other writers; 0 means 10 000 */
+	unsigned timeout_ms;		/* how long to wait for other writers, or for a server; 0 means 10 000 */
+	const char *password;		/* for a server; borrowed during store_open; may be NULL */
 };
 
 /*
- * Opens the store at url: disk:ROOT, sqlite:FILE, memory:, or a bare path (sqlite when it ends in .db or .sqlite, else
- * disk). What follows the last '?' of a URL with a scheme is options: sync=normal|full. An unknown scheme or option is
- * ERR_USAGE. *out is closed with store_close.
+ * Opens the store at url: disk:ROOT, sqlite:FILE, memory:, redis://[USER@]HOST:PORT/DB, redis+unix:/SOCKET, or a bare path
+ * (sqlite when it ends in .db or .sqlite, else disk). What follows the last '?' of a URL with a scheme is options, parted
+ * by '&': sync=normal|full; of a server also prefix=, db=, user=, timeout= (seconds) and password_cmd= (a command
+ * whose first line of output is the password), with %XX in their values. An unknown scheme or option is ERR_USAGE. *out is closed with store_close.
+ *
+ * A server that is not there is ERR_UNAVAIL, one that does not answer in time ERR_BUSY; nothing waits longer than the
+ * timeout. A change whose answer was lost is asked about again; where that fails too it is ERR_BUSY, and the message says
+ * that it is not known whether the change was made.
  */
 int store_open(struct store **out, const char *url, const struct store_options *options, struct err *e);
 void store_close(struct store *s);		/* NULL is allowed */
@@ -138,5 +144,11 @@ int store_delete(struct store *s, const char *path, struct err *e);
  */
 int store_lock(struct store *s, const char *path, int64_t ttl_ms, int64_t wait_ms, struct store_lock **out, struct err *e);
 void store_unlock(struct store_lock *l);	/* NULL is allowed; not after store_close, which frees it */
+
+/*
+ * 0 while the lock is held. ERR_BUSY when it was lost, which happens only where ttl_ms counts: our host was stopped or cut
+ * off for so long. From then on every change through this store is ERR_BUSY, until the lock is let go.
+ */
+int store_lock_held(struct store_lock *l, struct err *e);
 
 #endif

@@ -801,7 +801,7 @@ static void
 urls(void)
 {
 	static const struct { const char *url; enum err_code code; const char *says; } bad[] = {
-		{ "", ERR_USAGE, "empty" }, { "redis://localhost/0", ERR_USAGE, "disk:" }, { "nope:/x", ERR_USAGE, "memory:" },
+		{ "", ERR_USAGE, "empty" }, { "radish://localhost/0", ERR_USAGE, "disk:" }, { "nope:/x", ERR_USAGE, "memory:" },
 		{ "Disk:/x", ERR_USAGE, "sqlite:" }, { "disk:", ERR_USAGE, "" }, { "sqlite:", ERR_USAGE, "" },
 		{ "disk:/x?sync=maybe", ERR_USAGE, "sync=full" }, { "disk:/x?sync=full&speed=high", ERR_USAGE, "speed=high" },
 		{ "memory:?x", ERR_USAGE, "sync=" },
@@ -886,6 +886,7 @@ main(void)
 	const char *given = getenv("AG2_TEST_STORE");
 	char *where;
 
+	signal(SIGPIPE, SIG_IGN);	/* as the programs do */
 	if (given != NULL && given[0] != '\0') {
 		all(given, given, strncmp(given, "memory:", 7) != 0);
 		return done();

@@ -1,0 +1,363 @@
+#!/usr/bin/env bats
+# The store on a Redis server: what every store does, crashes, processes beside each other, AG2 beside us, and a server
+# that does not do as it should.
+
+load helper
+load redis
+
+setup() {
+	clean_environment
+	hammer=$TOOLS/storehammer
+	redis_start
+	export AG2_STORE=$url
+}
+
+teardown() {
+	redis_stop
+}
+
+@test "it does what every store does" {
+	cd "$ROOT"
+	AG2_TEST_STORE=$url run "$UNIT/store"
+	[ "$status" -eq 0 ] || fail "$(grep -A3 '^not ok' <<<"$output")"
+}
+
+@test "a prefix and a database keep stores apart" {
+	ag2-store write /x <<<1
+	ag2-store -s "$url?db=3&prefix=other%20one:" write /x <<<2
+	run -0 ag2-store cat /x
+	output_is 1
+	[ "$(rc DBSIZE)" -gt 0 ]
+	run -0 rc -n 3 KEYS '*'
+	hasnt ag2:knowledge
+	has "other one:__index"
+}
+
+@test "writers killed at random moments: nothing acknowledged is lost, none is twice, none is torn" {
+	"$hammer" kill "$url" 300
+	"$hammer" kill-commits "$url?prefix=commits" 100
+}
+
+@test "two processes append while a third reads: nothing is lost, every offset is right, the reader sees whole records" {
+	for size in 200 262144; do
+		n=$((size > 1000 ? 60 : 1000))
+		"$hammer" append "$url" /log/$size one "$n" "$size" >one & a=$!
+		"$hammer" append "$url" /log/$size two "$n" "$((size / 2))" >two & b=$!
+		"$hammer" watch "$url" /log/$size "$((2 * n))" >seen & w=$!
+		wait "$a" && wait "$b" && wait "$w"
+		"$hammer" check "$url" /log/$size >there
+		sort one two >told
+		sort there >found
+		same told found
+	done
+}
+
+@test "what AG2 wrote is listed and read, and appended to so that AG2 reads it" {
+	redis_load "$GOLDEN/redis_dump.json"
+	rc DBSIZE >before
+	jq -r 'keys_unsorted[]' "$GOLDEN/stores_filled.json" | LC_ALL=C sort >want
+	ag2-store ls -R | grep -v '/$' | LC_ALL=C sort >got
+	same want got
+	while IFS= read -r path; do
+		jq -j --arg p "$path" '.[$p]' "$GOLDEN/stores_filled.json" >file
+		ag2-store cat "$path" >content
+		same file content
+	done <want
+	rc DBSIZE >after
+	same before after
+	[ "$(ag2-store stat --json /artifacts/empty.txt | jq -r .version)" = 17 ]
+	run -0 ag2-store append /artifacts/wal.log <<<three
+	output_is 9
+	[ "$(rc --raw GET ag2:knowledge:/artifacts/wal.log)" = "$(printf 'one\ntwö\nthree')" ]
+	[ "$(rc ZSCORE ag2:knowledge:__index /artifacts/wal.log)" = 18 ]
+	[ "$(rc GET ag2:knowledge:__version_counter)" = 18 ]
+	ag2-store ls -R | grep -v '/$' | LC_ALL=C sort >got
+	same want got
+	ag2-store rm -r /memory
+	run -0 rc KEYS 'ag2:knowledge:/memory*'
+	output_is ""
+	run -0 rc ZRANGE ag2:knowledge:__index 0 -1
+	hasnt /memory
+}
+
+@test "a listing follows what AG2 writes and deletes between our changes" {
+	ag2-store write /a <<<1
+	ag2_write /b 2
+	run -0 ag2-store ls
+	output_is $'a\nb'
+	ag2-store append /a <<<3
+	ag2_write /d/c 4
+	ag2_delete /b
+	run -0 ag2-store ls -R
+	output_is $'/a\n/d/\n/d/c'
+	# Its change of one name for another keeps the count; its version is taken before ours and added after.
+	rc INCR ag2:knowledge:__version_counter >late
+	ag2-store append /a <<<5
+	ag2_delete /d/c
+	rc SET ag2:knowledge:/e late
+	rc ZADD ag2:knowledge:__index "$(cat late)" /e
+	ag2-store append /a <<<6
+	ag2_write /f 7
+	run -0 ag2-store ls -R
+	output_is $'/a\n/e\n/f'
+	# In the middle of its write: the value is there, the index is not.
+	rc SET ag2:knowledge:/g half
+	[ "$(ag2-store cat /g)" = half ]
+	run -0 ag2-store append /g <<<more
+	output_is 4
+	run -0 ag2-store ls
+	has g
+}
+
+@test "AG2's commands beside our appends lose nothing of other files, and an atomic append nothing of the same" {
+	"$hammer" append "$url" /log/ours one 1500 150 >one & writer=$!
+	for i in $(seq 60); do
+		ag2_write "/memory/$((i % 7))" "note $i"
+		rc APPEND ag2:knowledge:/log/shared "line $i"$'\n'
+		ag2-store append /log/shared <<<"ours $i"
+	done >/dev/null
+	wait "$writer"
+	"$hammer" check "$url" /log/ours >there
+	same one there
+	[ "$(ag2-store cat /log/shared | grep -c '^line')" -eq 60 ]
+	[ "$(ag2-store cat /log/shared | grep -c '^ours')" -eq 60 ]
+	run -0 ag2-store ls /memory
+	output_is $'0\n1\n2\n3\n4\n5\n6'
+}
+
+@test "a large file that is open stays as it was while others append to it, write over it and delete it" {
+	"$hammer" append "$url" /big one 30 100000 >/dev/null
+	ag2-store cat /big >want
+	mkfifo pipe
+	for change in "append /big" "write /big" "rm /big"; do
+		ag2-store write /big <want
+		ag2-store cat /big >pipe & reader=$!
+		exec 5<pipe
+		head -c 1000 <&5 >got
+		# shellcheck disable=SC2086
+		ag2-store $change <<<changed >/dev/null
+		cat <&5 >>got
+		exec 5<&-
+		wait "$reader"
+		same want got
+	done
+}
+
+@test "a password is taken from the environment or a command, and its lack is told" {
+	rc CONFIG SET requirepass 'se cret' >/dev/null
+	run -77 ag2-store ls
+	has "wants a password"
+	REDISCLI_AUTH=wrong run -77 ag2-store ls
+	has "does not accept"
+	hasnt wrong
+	export REDISCLI_AUTH='se cret'
+	ag2-store write /x <<<1
+	unset REDISCLI_AUTH
+	echo 'se cret' >pw
+	run -0 ag2-store -s "$url?password_cmd=cat%20$TMP/pw" cat /x
+	output_is 1
+	run -77 ag2-store -s "$url?password_cmd=exit%203" cat /x
+	has "status 3"
+	run -64 ag2-store -s redis://me:pass@localhost/0 ls
+	hasnt pass@
+	rc -a 'se cret' --no-auth-warning CONFIG SET requirepass '' >/dev/null
+	REDISCLI_AUTH=unneeded run -0 ag2-store cat /x
+	output_is 1
+}
+
+@test "a user that may not write, or not at all, is told so" {
+	ag2-store write /x <<<1
+	rc ACL SETUSER reader on '>pw' '~ag2:*' +@all -@write >/dev/null
+	export REDISCLI_AUTH=pw
+	run -0 ag2-store -s "$url?user=reader" cat /x
+	output_is 1
+	run -77 ag2-store -s "$url?user=reader" append /x <<<2
+	has "may not"
+	run -77 ag2-store -s "$url?user=nobody" cat /x
+	unset REDISCLI_AUTH
+	[ "$(ag2-store cat /x)" = 1 ]
+}
+
+@test "no server is 69, at once" {
+	redis_stop
+	run -69 ag2-store ls
+	has "no server is there"
+	run -69 ag2-store -s redis://127.0.0.1:1/0 ls
+	has "connection refused"
+	run -77 ag2-store -s "$url?timeout=1&prefix=" ls || status_is 64
+}
+
+@test "a server that is stopped is 75 when the timeout has passed, and takes the change when it goes on in time" {
+	ag2-store write /x <<<1
+	kill -STOP "$redis_pid"
+	run -75 ag2-store -s "$url?timeout=0.3" append /x <<<2
+	has "no answer in time"
+	ag2-store append /x <<<3 >offset & writer=$!
+	kill -CONT "$redis_pid"
+	wait "$writer"
+	# the first was sent before the server stopped listening to us, and may have been done
+	run -0 ag2-store cat /x
+	case $output in
+	$'1\n3' | $'1\n2\n3' | $'1\n3\n2') ;;
+	*) fail "$output" ;;
+	esac
+}
+
+@test "an append whose answer was lost is there once" {
+	ag2-store write /x </dev/null
+	for i in $(seq 20); do
+		# The server is told to go on a little later; the connection of the append is cut in between.
+		kill -STOP "$redis_pid"
+		echo "line $i" | ag2-store append /x >/dev/null & writer=$!
+		sleep 0.02
+		kill -CONT "$redis_pid"
+		rc CLIENT KILL TYPE normal SKIPME yes >/dev/null
+		wait "$writer"
+	done
+	seq -f 'line %g' 20 >want
+	ag2-store cat /x >got
+	same want got
+}
+
+@test "a server that comes back with its data goes on with what it had" {
+	redis_stop
+	redis_start --appendonly yes
+	(
+		for i in $(seq 200); do
+			echo "line $i" | ag2-store append /x >/dev/null || exit 1
+		done
+	) & writer=$!
+	wait_for 10 grep -q . "$TMP/redis-data/appendonlydir"/*.incr.aof
+	"$hammer" append "$url" /y one 3000 100 >one & other=$!
+	wait_for 10 test -s one
+	redis_stop
+	redis_start --appendonly yes
+	wait "$other"
+	wait "$writer" || true	# one that began while there was no server said so
+	"$hammer" check "$url" /y >there
+	same one there
+}
+
+@test "a server that comes back empty has no store" {
+	ag2-store write /x <<<1
+	redis_stop
+	redis_start
+	run -66 ag2-store cat /x
+	has "no store"
+	run -0 ag2-store append /x <<<2
+	output_is 0
+}
+
+@test "a server out of memory is 74, and nothing is changed by half" {
+	ag2-store write /x <<<1
+	ag2-store write /y <<<1
+	rc CONFIG SET maxmemory 1 >/dev/null
+	run -74 ag2-store append /x <<<2
+	has "out of memory"
+	[ "$(ag2-store cat /x)" = 1 ]
+	ag2-store rm /y
+	rc CONFIG SET maxmemory 0 >/dev/null
+	ag2-store append /x <<<3
+	run -0 ag2-store cat /x
+	output_is $'1\n3'
+}
+
+@test "a server that cannot save is 74" {
+	ag2-store write /x <<<1
+	redis_stop
+	redis_start --dbfilename sub --save '3600 1'
+	ag2-store write /x <<<1
+	mkdir redis-data/sub
+	rc BGSAVE >/dev/null
+	wait_for 10 bgsave_failed
+	run -74 ag2-store append /x <<<2
+	has "cannot save"
+	[ "$(ag2-store cat /x)" = 1 ]
+}
+
+bgsave_failed() {
+	rc INFO persistence | grep -q 'rdb_last_bgsave_status:err'
+}
+
+@test "a replica is 77 for changes and serves readers" {
+	ag2-store write /x <<<1
+	ag2_write /d/y 2
+	rc REPLICAOF 127.0.0.1 1 >/dev/null
+	run -77 ag2-store append /x <<<2
+	has "read-only replica"
+	run -0 ag2-store ls -R
+	output_is $'/d/\n/d/y\n/x'
+	[ "$(ag2-store cat /x)" = 1 ]
+}
+
+@test "a server that is loading is waited for, 75 beyond the timeout" {
+	ag2-store write /x <<<1
+	rc EVAL 'for i = 1, 3000 do redis.call("SET", "filler"..i, string.rep("x", 100)) end' 0 >/dev/null
+	rc SAVE >/dev/null
+	redis_stop
+	rm -f "$socket"
+	redis-server --port 0 --unixsocket "$socket" --dir "$TMP/redis-data" --save '' --key-load-delay 1000 \
+		--loading-process-events-interval-bytes 1024 --logfile "$TMP/redis.log" 3>&- 4>&- >/dev/null 2>&1 &
+	echo $! >redis.pid
+	wait_for 10 test -S "$socket"
+	run -75 ag2-store -s "$url?timeout=0.5" cat /x
+	has loading
+	run -0 ag2-store cat /x
+	output_is 1
+}
+
+@test "a lock is held beyond its time to live while its holder lives, and ends with it" {
+	ag2-store lock --ttl 0.3 /l -- sh -c 'echo held; sleep 1.2; echo done' >out & holder=$!
+	wait_for 5 grep -q held out
+	sleep 0.6
+	run -75 ag2-store lock -w 0 /l -- true
+	has "held by another"
+	run -0 ag2-store lock -w 10 /l -- cat out
+	output_is $'held\ndone'
+	wait "$holder"
+}
+
+@test "a lock that was lost is told, and the next one's is left alone" {
+	ag2-store lock --ttl 1 /l -- sh -c 'echo held; exec sleep 20' >out 2>said & holder=$!
+	wait_for 5 grep -q held out
+	rc SET ag2:knowledge:__ag2:lock:/l other >/dev/null
+	run wait "$holder"
+	wait "$holder" && fail "it says nothing of it" || [ $? -eq 75 ]
+	grep -q lost said
+	[ "$(rc GET ag2:knowledge:__ag2:lock:/l)" = other ]
+}
+
+@test "the URL is taken to pieces, and what is wrong with it is told" {
+	run -64 ag2-store -s "$url?prefix=" ls
+	has prefix
+	run -64 ag2-store -s "$url?db=x" ls
+	has "'x' is no number of a database"
+	run -64 ag2-store -s "$url?speed=high" ls
+	has "password_cmd="
+	run -64 ag2-store -s redis:/x ls
+	run -64 ag2-store -s redis://localhost:99999/ ls
+	has port
+	run -64 ag2-store -s "$url?prefix=%zz" ls
+	run -78 ag2-store -s "$url?db=99" ls
+	has databases
+}
+
+@test "sync=full is promised only by a server that can keep it" {
+	run -78 ag2-store -s "$url?sync=full" write /x <<<1
+	has appendfsync
+	redis_stop
+	redis_start --appendonly yes --appendfsync always
+	run -0 ag2-store -s "$url?sync=full" write /x <<<1
+	run -0 ag2-store -s "$url?sync=full" cat /x
+	output_is 1
+}
+
+@test "the other programs use it" {
+	ag2-store init --name scribe
+	[ "$(ag2-store cat /.initialized)" = scribe ]
+	ag2-store log user s hello
+	run -0 ag2-store log ls
+	output_is s
+	run -0 ag2-assemble --stream s
+	has hello
+}

@@ -1,0 +1,60 @@
+# A Redis server of a test's own: Debian's, on a Unix socket in the test's directory, nowhere else.
+# `load redis`, then redis_start in the test or in setup, redis_stop in teardown.
+
+# redis_start [OPTION...]: returns when it answers. Its data stay in $TMP/redis-data, if it is told to save any.
+redis_start() {
+	command -v redis-server >/dev/null || skip "no redis-server"
+	socket=$TMP/r.sock
+	mkdir -p "$TMP/redis-data"
+	redis-server --port 0 --unixsocket "$socket" --unixsocketperm 700 --dir "$TMP/redis-data" --save '' --daemonize no \
+		--logfile "$TMP/redis.log" "$@" 3>&- 4>&- >/dev/null 2>&1 &
+	redis_pid=$!
+	disown
+	echo "$redis_pid" >"$TMP/redis.pid"
+	url=redis+unix:$socket
+	wait_for 10 rc ping
+}
+
+redis_stop() {
+	[ -e "$TMP/redis.pid" ] || return 0
+	redis_pid=$(cat "$TMP/redis.pid")
+	rm -f "$TMP/redis.pid"
+	kill -KILL "$redis_pid" 2>/dev/null || return 0
+	wait_for 10 redis_gone
+}
+
+redis_gone() {
+	! kill -0 "$redis_pid" 2>/dev/null || [ "$(ps -o stat= -p "$redis_pid" | cut -c1)" = Z ]
+}
+
+rc() {
+	redis-cli -s "$socket" "$@"
+}
+
+# redis_load FILE: keys and values as in tests/golden/redis_dump.json.
+redis_load() {
+	local key member score
+	jq -r 'to_entries[] | select(.value.type == "string") | .key' "$1" | while IFS= read -r key; do
+		jq -j --arg k "$key" '.[$k].value' "$1" | rc -x SET "$key" >/dev/null
+	done
+	jq -r 'to_entries[] | select(.value.type == "zset") | .key as $k | .value.value[] | "\($k)\t\(.[1])\t\(.[0])"' "$1" |
+		while IFS="$(printf '\t')" read -r key score member; do
+			rc ZADD "$key" "$score" "$member" </dev/null >/dev/null
+		done
+}
+
+# What AG2 does, command by command.
+ag2_key=ag2:knowledge
+ag2_write() {
+	rc INCR $ag2_key:__version_counter >version
+	printf %s "$2" | rc -x SET "$ag2_key:$1" >/dev/null
+	rc ZADD $ag2_key:__index "$(cat version)" "$1" >/dev/null
+}
+ag2_append() {
+	rc --raw GET "$ag2_key:$1" >value
+	ag2_write "$1" "$(cat value)$2"
+}
+ag2_delete() {
+	rc DEL "$ag2_key:$1" >/dev/null
+	rc ZREM $ag2_key:__index "$1" >/dev/null
+}
