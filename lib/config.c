@@ -232,6 +232,18 @@ model_names(struct reader *r, const struct node *n, struct model_map *m, struct 
 	return rc;
 }
 
+static int
+set_json(struct reader *r, const struct node *n, void *at, struct err *e)
+{
+	struct err why = ERR_INIT;
+
+	if (need(r, n, NODE_MAP, "a map", e) < 0)
+		return -1;
+	if (node_json(at, n, &why) < 0)
+		return err_set(e, ERR_CONFIG, "%s:%s", r->file, why.msg);
+	return 0;
+}
+
 #define MODEL_KEY(name, set) { #name, set, offsetof(struct model_map, config.name) }
 
 static int
@@ -248,6 +260,8 @@ model_map(struct reader *r, const struct node *n, struct llm_config *c, struct e
 		MODEL_KEY(max_tokens, set_count),
 		MODEL_KEY(timeout, set_number),
 		MODEL_KEY(cache, set_bool),
+		MODEL_KEY(api_version, set_word),
+		MODEL_KEY(options, set_json),
 	};
 	struct model_map m = { NULL };
 	int rc = -1;

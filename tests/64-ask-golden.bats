@@ -130,9 +130,9 @@ compare_paths() {
 # One whole history a case, answered ones too: -n shows what a request of it would say.
 @test "ag2-ask -n --as-ag2 maps whole histories to messages as AG2 does" {
 	local case name i=0 n
-	n=$(jq '.cases | length' "$GOLDEN/wire_openai_chat.json")
+	n=$(jq '.cases | length' "$GOLDEN/wire.json")
 	while [ $((i)) -lt "$n" ]; do
-		jq -c --argjson i "$i" '.cases[$i]' "$GOLDEN/wire_openai_chat.json" >case
+		jq -c --argjson i "$i" '.cases[$i]' "$GOLDEN/wire.json" >case
 		name=$(jq -r .name case)
 		jq -c '(.prompt[] | {type: "Prompt", data: {content: .}}), .events[]' case >events
 		if jq -e '.openai_chat.raises' case >/dev/null; then

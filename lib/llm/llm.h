@@ -18,7 +18,9 @@ struct llm_config {
 	double temperature;		/* below 0: not sent */
 	long max_tokens;		/* 0: not sent */
 	double timeout;			/* seconds in all; 0: 600 */
-	bool cache;
+	bool cache;			/* mark what may be cached, where a provider wants to be told */
+	char *api_version;		/* of anthropic; NULL: the newest that is known */
+	struct json_object *options;	/* further members of the request's body, as the provider names them; NULL: none */
 	char *cwd;			/* where exec: runs its command; NULL: where we are */
 };
 /* "PROVIDER:MODEL" into provider and model. ERR_USAGE naming the providers there are. */
@@ -53,6 +55,7 @@ struct llm_request {
 	size_t stable_n;
 	const struct llm_tool *tools;
 	size_t tools_n;
+	struct json_object *schema;	/* JSON Schema that the answer must fit; NULL: none */
 	bool stream;
 	bool as_ag2;			/* messages exactly as AG2 maps them */
 	const char *const *env;		/* for exec: */

@@ -84,6 +84,8 @@ llm_config_release(struct llm_config *c)
 	if (c->api_key != NULL)
 		explicit_bzero(c->api_key, strlen(c->api_key));
 	free(c->api_key);
+	free(c->api_version);
+	json_object_put(c->options);
 	free(c->cwd);
 	*c = (struct llm_config){ .temperature = -1 };
 }

@@ -297,8 +297,11 @@ tools(struct buf *out, const struct llm_request *r)
 {
 	size_t i;
 
+	if (r->tools_n == 0 && json_get(r->config->options, "tools") == NULL)
+		return;
+	buf_adds(out, ",\"tools\":[");
 	for (i = 0; i < r->tools_n; i++) {
-		buf_adds(out, i == 0 ? ",\"tools\":[" : ",");
+		buf_adds(out, i > 0 ? "," : "");
 		buf_adds(out, "{\"type\":\"function\",\"function\":{");
 		put_member(out, "name", r->tools[i].name, strlen(r->tools[i].name));
 		if (r->tools[i].description != NULL) {
@@ -309,22 +312,29 @@ tools(struct buf *out, const struct llm_request *r)
 		parameters(out, r->tools[i].parameters);
 		buf_adds(out, "}}");
 	}
-	if (r->tools_n > 0)
-		buf_adds(out, "]");
+	put_option_tools(out, r, r->tools_n);
+	buf_adds(out, "]");
 }
 
 /* max_tokens is deprecated and refused by newer models: max_completion_tokens is its name now. */
-static void
-settings(struct buf *out, const struct llm_request *r)
+static int
+settings(struct buf *out, const struct llm_request *r, struct err *e)
 {
-	if (r->stream)
-		buf_adds(out, ",\"stream\":true,\"stream_options\":{\"include_usage\":true}");
-	if (r->config->temperature >= 0) {
-		buf_adds(out, ",\"temperature\":");
-		json_write_double(out, r->config->temperature);
+	static const char *const mine[] = { "model", "messages", "stream", NULL };
+	struct json_object *s = json_object_new_object();
+
+	if (r->stream) {
+		setting_add(s, "stream", json_object_new_boolean(1));
+		setting_add(s, "stream_options.include_usage", json_object_new_boolean(1));
 	}
-	if (r->config->max_tokens > 0)
-		buf_addf(out, ",\"max_completion_tokens\":%ld", r->config->max_tokens);
+	settings_usual(s, r, "temperature", "max_completion_tokens");
+	if (r->schema != NULL) {
+		setting_add(s, "response_format.type", json_object_new_string("json_schema"));
+		setting_add(s, "response_format.json_schema.name", json_object_new_string(SCHEMA_NAME));
+		setting_add(s, "response_format.json_schema.schema", json_object_get(r->schema));
+		setting_add(s, "response_format.json_schema.strict", json_object_new_boolean(1));
+	}
+	return put_settings(out, s, r, mine, e);
 }
 
 static int
@@ -336,11 +346,12 @@ openai_body(const struct llm_request *r, struct buf *out, struct err *e)
 	buf_adds(out, "{");
 	put_member(out, "model", r->config->model, strlen(r->config->model));
 	/* The messages last: what stands before them is the same in every call, so that caches of the bytes' beginning hit. */
-	settings(out, r);
+	rc = settings(out, r, e);
 	tools(out, r);
 	buf_adds(out, ",\"messages\":[");
 	system_message(&b);
-	rc = walk_history(r, &walk, &b, e);
+	if (rc == 0)
+		rc = walk_history(r, &walk, &b, e);
 	buf_adds(out, "]}");
 	return rc;
 }
@@ -473,6 +484,7 @@ openai_call(const struct llm_request *r, const struct buf *body, const struct ll
 }
 
 const struct provider provider_openai = {
+	.api = &api,
 	.body = openai_body,
 	.call = openai_call,
 };

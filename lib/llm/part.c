@@ -95,6 +95,27 @@ part_base64(const struct part *p)
 	return text != NULL ? text : "";
 }
 
+void
+part_decode(const struct part *p, struct buf *out)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const char *c, *at;
+	unsigned bits = 0, n = 0;
+
+	for (c = part_base64(p); *c != '\0'; c++) {
+		at = memchr(digits, *c, 64);
+		if (at == NULL)
+			continue;
+		bits = bits << 6 | (unsigned)(at - digits);
+		n += 6;
+		if (n >= 8) {
+			n -= 8;
+			buf_addch(out, (char)(bits >> n));
+			bits &= (1u << n) - 1;
+		}
+	}
+}
+
 struct text
 part_suffix(const struct part *p)
 {

@@ -14,12 +14,14 @@ int sink_text(const struct llm_sink *s, const char *text, size_t len, struct err
 /* Every provider: provider_ID, its name, the variable its key comes from (NULL: it has no keys), one line for usage texts. */
 #define PROVIDER_LIST(row) \
 	row(openai, "openai", "OPENAI_API_KEY", "OpenAI Chat Completions, and servers compatible with it (base URL)") \
+	row(anthropic, "anthropic", "ANTHROPIC_API_KEY", "Anthropic Messages") \
 	row(exec, "exec", NULL, "a command: the stream on stdin, the answer or event lines on stdout")
 
 /* Its place in the list. ERR_USAGE names the nearest, or all. */
 int provider_index(const char *name, size_t len, size_t *index, struct err *e);
 
 struct provider {
+	const struct api *api;		/* of one that is asked over HTTP, see reading.h; else NULL */
 	bool lines;			/* its body is JSON lines, not one JSON object */
 	/* The request as bytes. What a cassette compares. */
 	int (*body)(const struct llm_request *r, struct buf *out, struct err *e);
@@ -78,8 +80,26 @@ int reply_from_events(struct llm_reply *reply, const char *model, struct err *e)
 void put_string(struct buf *out, const char *text, size_t len);
 void put_member(struct buf *out, const char *name, const char *text, size_t len);
 void put_member_str(struct buf *out, const char *name, const char *text);
+/* A value without its members that are null, at any depth: clients' objects are logged with them. */
+void put_sparse(struct buf *out, struct json_object *value);
 /* All prompts in one, joined by newlines. */
 void put_prompts(struct buf *out, const struct llm_request *r);
+
+/*
+ * Settings of a body: a JSON object of the provider's own, into which the configured options are merged member by member.
+ * A value at a path such as generationConfig.temperature.
+ */
+void setting_add(struct json_object *settings, const char *path, struct json_object *value);
+/* Temperature and limit of tokens under their names; none when they are not set. */
+void settings_usual(struct json_object *settings, const struct llm_request *r, const char *temperature, const char *max_tokens);
+/*
+ * Merges the options (but `tools`), appends ,"name":value for each member, and frees the settings. ERR_CONFIG: an option is
+ * one of `mine` (NULL behind the last), which are made from the stream.
+ */
+int put_settings(struct buf *out, struct json_object *settings, const struct llm_request *r, const char *const *mine, struct err *e);
+#define SCHEMA_NAME "answer"	/* where an API wants the schema of the answer to have a name */
+/* The tools that the options declare beside ours, each behind a comma but the first when none came before. */
+size_t put_option_tools(struct buf *out, const struct llm_request *r, size_t before);
 
 /* ---- a history, as all providers see it ---- */
 
@@ -93,6 +113,7 @@ struct walk {
 	int (*results)(void *b, struct json_object *const *results, size_t n, struct err *e);
 	int (*summary)(void *b, const char *text, size_t len, struct err *e);	/* with its heading */
 	int (*replay)(void *b, const struct event_type *type, struct json_object *data, struct err *e);	/* a provider's own event */
+	void (*stable_end)(void *b);		/* here ends what comes again in the next call (stable_n) */
 	bool ag2_takes_loose;	/* as_ag2: results that are in no container are sent, too */
 };
 int walk_history(const struct llm_request *r, const struct walk *w, void *b, struct err *e);
@@ -125,6 +146,7 @@ int part_refuse(const struct part *p, const char *provider, struct err *e);
 /* A string member of a part, "" when absent. Its bytes in base64. Its media type's second half: svg+xml is svg. */
 const char *part_member(const struct part *p, const char *key);
 const char *part_base64(const struct part *p);
+void part_decode(const struct part *p, struct buf *out);	/* the bytes themselves; what is no base64 is left out */
 struct text part_suffix(const struct part *p);
 /* data:image/png;base64,..., as a JSON string. */
 void put_data_url(struct buf *out, const struct part *p);

@@ -311,28 +311,62 @@ post(struct reading *rd, const struct buf *bytes, struct err *e)
 	return rc;
 }
 
+static void
+begin(struct reading *rd, const struct api *api, const struct llm_request *r, const struct llm_sink *sink)
+{
+	*rd = (struct reading){ .r = r, .api = api, .sink = r->stream ? sink : &nowhere, .answer = ANSWER_INIT,
+		.whole = BUF_INIT_MAX(2 * ANSWER_MAX), .line = BUF_INIT_MAX(ANSWER_MAX) };
+	sse_init(&rd->sse);
+	rd->state = api->state > 0 ? xmemdup0(api->initial, api->state) : NULL;
+}
+
+static void
+release(struct reading *rd)
+{
+	if (rd->api->release != NULL)
+		rd->api->release(rd->state);
+	free(rd->state);
+	sse_release(&rd->sse);
+	buf_release(&rd->whole);
+	buf_release(&rd->line);
+	answer_release(&rd->answer);
+}
+
 int
 api_call(const struct api *api, const struct llm_request *r, const struct buf *body, const struct llm_sink *sink,
     struct llm_reply *reply, struct err *e)
 {
-	struct reading rd = { .r = r, .api = api, .sink = r->stream ? sink : &nowhere, .answer = ANSWER_INIT,
-		.whole = BUF_INIT_MAX(2 * ANSWER_MAX), .line = BUF_INIT_MAX(ANSWER_MAX) };
+	struct reading rd;
 	int rc = -1;
 
 	if (r->config->api_key == NULL && r->config->base_url == NULL && !api->keyless)
 		return err_set(e, ERR_PERM, "no key for %s: set %s", r->config->provider, llm_key_env(r->config));
-	sse_init(&rd.sse);
-	rd.state = api->state > 0 ? xcalloc(1, api->state) : NULL;
+	begin(&rd, api, r, sink);
 	if (post(&rd, body, e) == 0)
 		rc = finish(&rd, sink, reply, e);
 	else if (e != NULL && e->code == ERR_DATA)
 		e->code = ERR_UNAVAIL;	/* too large: the server's fault */
-	if (api->release != NULL)
-		api->release(rd.state);
-	free(rd.state);
-	sse_release(&rd.sse);
-	buf_release(&rd.whole);
-	buf_release(&rd.line);
-	answer_release(&rd.answer);
+	release(&rd);
+	return rc;
+}
+
+int
+api_read(const struct api *api, const struct llm_request *r, const char *type, bool (*next)(void *arg, const char **data, size_t *len),
+    void *arg, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
+{
+	struct http_answer head = { 200, type };
+	struct reading rd;
+	const char *data;
+	size_t len;
+	int rc = 0;
+
+	begin(&rd, api, r, sink);
+	while (rc == 0 && next(arg, &data, &len))
+		rc = on_body(&rd, &head, data, len, e);
+	if (rc >= 0)
+		rc = finish(&rd, sink, reply, e);
+	else if (e != NULL && e->code == ERR_DATA)
+		e->code = ERR_UNAVAIL;
+	release(&rd);
 	return rc;
 }

@@ -22,7 +22,8 @@ struct api {
 	const char *name, *base_url;
 	bool keyless;			/* its own base URL is asked without a key, too */
 	bool lines;			/* a stream is JSON lines, not server-sent events */
-	size_t state;			/* bytes of the provider's own state, zeroed; 0: it has none */
+	size_t state;			/* bytes of the provider's own state; 0: it has none */
+	const void *initial;		/* what it begins as */
 	void (*address)(const struct llm_request *r, struct address *a);
 	/*
 	 * Takes one frame, an object: of a stream (event is its name, "" without), or the whole answer. Sets rd->complete when
@@ -55,6 +56,13 @@ struct reading {
 /* What struct provider's call is for an API. */
 int api_call(const struct api *api, const struct llm_request *r, const struct buf *body, const struct llm_sink *sink,
     struct llm_reply *reply, struct err *e);
+
+/*
+ * Reads an answer whose bytes come from elsewhere: next() gives the pieces, 0 behind the last, of a body of this Content-Type.
+ * The same as api_call() but for HTTP.
+ */
+int api_read(const struct api *api, const struct llm_request *r, const char *type, bool (*next)(void *arg, const char **data, size_t *len),
+    void *arg, const struct llm_sink *sink, struct llm_reply *reply, struct err *e);
 
 /* For frame(): text for the reader; an error that the server reports; a frame that cannot be meant. */
 int reading_text(struct reading *rd, const char *text, size_t len, struct err *e);

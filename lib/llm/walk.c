@@ -28,6 +28,37 @@ put_member_str(struct buf *out, const char *name, const char *text)
 	put_member(out, name, text, strlen(text));
 }
 
+static struct json_object *
+sparse(struct json_object *value)
+{
+	struct json_object *copy;
+	size_t i;
+
+	if (json_object_is_type(value, json_type_array)) {
+		copy = json_object_new_array();
+		for (i = 0; i < json_object_array_length(value); i++)
+			json_object_array_add(copy, sparse(json_object_array_get_idx(value, i)));
+		return copy;
+	}
+	if (!json_object_is_type(value, json_type_object))
+		return json_object_get(value);
+	copy = json_object_new_object();
+	json_object_object_foreach(value, key, member) {
+		if (member != NULL)
+			json_object_object_add(copy, key, sparse(member));
+	}
+	return copy;
+}
+
+void
+put_sparse(struct buf *out, struct json_object *value)
+{
+	struct json_object *copy = sparse(value);
+
+	json_write(out, copy, JSON_COMPACT);
+	json_object_put(copy);
+}
+
 void
 put_prompts(struct buf *out, const struct llm_request *r)
 {
@@ -219,6 +250,8 @@ walk(struct walker *wk, struct err *e)
 		event_forget(r->events[i]);
 	}
 	for (i = 0; i < r->events_n; i++) {
+		if (i == r->stable_n && wk->w->stable_end != NULL && flush_loose(wk, e) == 0)
+			wk->w->stable_end(wk->b);
 		if (one_event(wk, r->events[i], e) < 0)
 			return event_wrap(r->events[i], e);
 		event_forget(r->events[i]);

@@ -142,7 +142,7 @@ golden_case(struct json_object *c)
 static void
 as_ag2(void)
 {
-	struct json_object *golden = golden_json("wire_openai_chat.json"), *cases = json_get(golden, "cases"), *tool, *function;
+	struct json_object *golden = golden_json("wire.json"), *cases = json_get(golden, "cases"), *tool, *function;
 	struct history h = { .prompts_n = 0 };
 	struct llm_request r = request_of(&h);
 	struct llm_tool t;
@@ -151,7 +151,7 @@ as_ag2(void)
 
 	for (i = 0; i < json_object_array_length(cases); i++)
 		golden_case(json_object_array_get_idx(cases, i));
-	tool = json_get(golden, "knowledge_tool");
+	tool = json_get(json_get(golden, "knowledge_tool"), "openai_chat");
 	function = json_get(tool, "function");
 	t = (struct llm_tool){ json_get_text(function, "name", NULL), json_get_text(function, "description", NULL),
 		json_object_get(json_get(function, "parameters")) };
@@ -282,7 +282,7 @@ models(void)
 	is_str(llm_key_env(&c), NULL, "a command has no key");
 	ok(llm_config_parse(&c, "gpt-5", &e) == -1 && e.code == ERR_USAGE, "without a provider: %s", e.msg);
 	ok(llm_config_parse(&c, "opnai:x", &e) == -1 && strstr(e.msg, "openai") != NULL, "a misspelt one: %s", e.msg);
-	ok(llm_config_parse(&c, "zz:x", &e) == -1 && strstr(e.msg, "openai and exec") != NULL, "an unknown one: %s", e.msg);
+	ok(llm_config_parse(&c, "zz:x", &e) == -1 && strstr(e.msg, "and exec") != NULL, "an unknown one: %s", e.msg);
 	ok(llm_config_parse(&c, "openai:", &e) == -1 && e.code == ERR_USAGE, "without a model: %s", e.msg);
 	ok(llm_provider_list(0, &name, &summary) && strcmp(name, "openai") == 0 && *summary != '\0', "providers are listed");
 	ok(!llm_provider_list(99, &name, &summary), "to their end");

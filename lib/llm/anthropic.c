@@ -1,0 +1,940 @@
+/*
+ * Anthropic's Messages API, versions 2023-06-01 and 2026-10-21. Source: Anthropic's API reference (messages, streaming, errors,
+ * versioning) and its guide for moving to 2026-10-21. Where it and the official clients differ:
+ *
+ * - The newer clients send the key as `Authorization: Bearer`, the guide's own request x-api-key; the authentication page has
+ *   keys as bearer tokens. As the clients: x-api-key with 2023-06-01, a bearer token with 2026-10-21.
+ * - A recorded request of version 2026-10-21 carries `temperature`; that version refuses it, so it is an error here.
+ * - AG2 sends every document as base64; the reference has that for PDF only, and `text` sources for plain text.
+ */
+#include "llm/reading.h"
+
+#include "base/alloc.h"
+#include "base/utf8.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define NAME "anthropic"
+#define VERSION_OLD "2023-06-01"
+#define VERSION_NEW "2026-10-21"
+#define MAX_TOKENS 8192		/* the API must be told a limit */
+#define CACHE_MARK "\"cache_control\":{\"type\":\"ephemeral\"}"
+
+static const char *
+version(const struct llm_config *c)
+{
+	return c->api_version != NULL ? c->api_version : VERSION_NEW;
+}
+
+/* ---- the request ---- */
+
+struct body {
+	const struct llm_request *r;
+	struct buf *out;
+	bool first;			/* no message yet */
+	size_t user_from, user_to;	/* the content of the last user message that comes again in the next call; equal: none */
+	bool unstable;			/* what follows does not */
+	struct buf own;			/* blocks of the provider's tools, for the response that comes behind them */
+	struct json_object *called;	/* id: its toolset_name, or null */
+	struct json_object *resolved;	/* ids that have a result */
+};
+
+static void
+open_message(struct body *b, const char *role)
+{
+	buf_addf(b->out, "%s{\"role\":\"%s\",\"content\":", b->first ? "" : ",", role);
+	b->first = false;
+}
+
+static void
+text_block(struct buf *out, const char *text, size_t len)
+{
+	buf_adds(out, "{\"type\":\"text\",");
+	put_member(out, "text", text, len);
+	buf_adds(out, "}");
+}
+
+static void
+source(struct buf *out, const char *type, const char *a, const char *a_text, const char *b, const char *b_text)
+{
+	buf_addf(out, "\"source\":{\"type\":\"%s\",", type);
+	put_member_str(out, a, a_text);
+	if (b != NULL) {
+		buf_adds(out, ",");
+		put_member_str(out, b, b_text);
+	}
+	buf_adds(out, "}");
+}
+
+static void
+text_source(struct buf *out, const struct part *p)
+{
+	struct buf bytes = BUF_INIT, text = BUF_INIT;
+
+	part_decode(p, &bytes);
+	utf8_add_valid(&text, bytes.data, bytes.len);
+	buf_adds(out, "\"source\":{\"type\":\"text\",\"media_type\":\"text/plain\",");
+	put_member(out, "data", text.data, text.len);
+	buf_adds(out, "}");
+	buf_release(&bytes);
+	buf_release(&text);
+}
+
+static bool
+names_image(const char *file)
+{
+	static const char *const ends[] = { ".jpg", ".jpeg", ".png", ".gif", ".webp" };
+	const char *dot = strrchr(file, '.');
+	size_t i;
+
+	for (i = 0; dot != NULL && i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (strcasecmp(dot, ends[i]) == 0)
+			return true;
+	return false;
+}
+
+/* An image or document, from where it is. */
+static int
+media_block(const struct body *b, struct buf *out, const struct part *p, struct err *e)
+{
+	bool image = p->form == PART_FILE ? names_image(part_member(p, "filename")) : strcmp(p->kind, "image") == 0;
+	const char *title = json_get_text(json_get(p->value, "vendor_metadata"), "filename", NULL), *media = part_member(p, "media_type");
+
+	if (p->form != PART_FILE && !image && strcmp(p->kind, "document") != 0 && (p->form != PART_URL || strcmp(p->kind, "binary") != 0))
+		return part_refuse(p, NAME, e);
+	buf_addf(out, "{\"type\":\"%s\",", image ? "image" : "document");
+	if (p->form == PART_FILE)
+		source(out, "file", "file_id", part_member(p, "file_id"), NULL, NULL);
+	else if (p->form == PART_URL)
+		source(out, "url", "url", part_member(p, "url"), NULL, NULL);
+	else if (!image && !b->r->as_ag2 && strncmp(media, "text/", 5) == 0)
+		text_source(out, p);
+	else
+		source(out, "base64", "media_type", media, "data", part_base64(p));
+	if (!image && title != NULL && !b->r->as_ag2) {
+		buf_adds(out, ",");
+		put_member_str(out, "title", title);
+	}
+	buf_adds(out, "}");
+	return 0;
+}
+
+static int
+block(const struct body *b, struct buf *out, struct json_object *value, bool alone, struct err *e)
+{
+	struct part p;
+	int rc = part_read(&p, value, e);
+
+	if (rc == 0 && p.form == PART_TEXT && alone) {
+		put_string(out, p.text.data, p.text.len);
+	} else if (rc == 0 && p.form == PART_TEXT) {
+		text_block(out, p.text.data, p.text.len);
+	} else if (rc == 0) {
+		buf_adds(out, alone ? "[" : "");
+		rc = media_block(b, out, &p, e);
+		buf_adds(out, alone ? "]" : "");
+	}
+	part_release(&p);
+	return rc;
+}
+
+/* One text is a string, anything else an array. */
+static int
+content(const struct body *b, struct buf *out, struct json_object *parts, struct err *e)
+{
+	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
+
+	if (n == 1)
+		return block(b, out, json_object_array_get_idx(parts, 0), true, e);
+	buf_adds(out, "[");
+	for (i = 0; i < n; i++) {
+		buf_adds(out, i > 0 ? "," : "");
+		if (block(b, out, json_object_array_get_idx(parts, i), false, e) < 0)
+			return -1;
+	}
+	buf_adds(out, "]");
+	return 0;
+}
+
+/* The message ends, whose content began at `from`. */
+static void
+close_user(struct body *b, size_t from)
+{
+	if (!b->unstable) {
+		b->user_from = from;
+		b->user_to = b->out->len;
+	}
+	buf_adds(b->out, "}");
+}
+
+static void
+stable_end(void *arg)
+{
+	((struct body *)arg)->unstable = true;
+}
+
+static int
+request(void *arg, struct json_object *parts, struct err *e)
+{
+	struct body *b = arg;
+	size_t from;
+	int rc;
+
+	open_message(b, "user");
+	from = b->out->len;
+	rc = content(b, b->out, parts, e);
+	close_user(b, from);
+	return rc;
+}
+
+static int
+summary(void *arg, const char *text, size_t len, struct err *e)
+{
+	struct body *b = arg;
+	size_t from;
+
+	open_message(b, "user");
+	from = b->out->len;
+	put_string(b->out, text, len);
+	close_user(b, from);
+	return 0;
+}
+
+static void
+separate(struct buf *blocks)
+{
+	if (blocks->len > 0)
+		buf_adds(blocks, ",");
+}
+
+static void
+tool_use(struct body *b, struct buf *blocks, struct json_object *call)
+{
+	static const char *const kept[] = { "caller", "toolset_name" };
+	struct json_object *input = call_arguments(call), *vendor = json_get(call, "vendor_metadata"), *value;
+	size_t id_len = 0, name_len = 0, i;
+	const char *id = json_get_text(call, "id", &id_len), *name = json_get_text(call, "name", &name_len);
+
+	separate(blocks);
+	buf_adds(blocks, "{\"type\":\"tool_use\",");
+	put_member(blocks, "id", id, id_len);
+	buf_adds(blocks, ",");
+	put_member(blocks, "name", name, name_len);
+	buf_adds(blocks, ",\"input\":");
+	if (b->r->as_ag2 || json_object_is_type(input, json_type_object)) {
+		json_write(blocks, input, JSON_COMPACT);
+	} else {	/* the API takes objects only */
+		buf_adds(blocks, "{\"value\":");
+		json_write(blocks, input, JSON_COMPACT);
+		buf_adds(blocks, "}");
+	}
+	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
+		value = json_get(vendor, kept[i]);
+		if (value == NULL)
+			continue;
+		buf_addf(blocks, ",\"%s\":", kept[i]);
+		json_write(blocks, value, JSON_COMPACT);
+	}
+	buf_adds(blocks, "}");
+	json_object_put(input);
+}
+
+/* What the model thought before its calls, which it wants to have back as long as it works on them. */
+static void
+thinking_blocks(struct buf *blocks, struct json_object *calls, size_t n)
+{
+	struct json_object *thinking = n > 0 ?
+	    json_get(json_get(json_object_array_get_idx(calls, 0), "vendor_metadata"), "thinking") : NULL;
+	size_t i;
+
+	if (!json_object_is_type(thinking, json_type_array))
+		return;
+	for (i = 0; i < json_object_array_length(thinking); i++) {
+		separate(blocks);
+		json_write(blocks, json_object_array_get_idx(thinking, i), JSON_COMPACT);
+	}
+}
+
+static int
+response(void *arg, struct json_object *data, struct err *e)
+{
+	struct body *b = arg;
+	struct buf blocks = BUF_INIT;
+	size_t len, i, n;
+	struct json_object *calls = response_calls(data, &n);
+	const char *text = response_text(data, b->r->as_ag2, &len), *id;
+
+	if (!b->r->as_ag2)
+		thinking_blocks(&blocks, calls, n);
+	if (b->own.len > 0) {
+		separate(&blocks);
+		buf_add(&blocks, b->own.data, b->own.len);
+		buf_reset(&b->own);
+	}
+	if (text != NULL) {
+		separate(&blocks);
+		text_block(&blocks, text, len);
+	}
+	for (i = 0; i < n; i++) {
+		id = json_get_text(json_object_array_get_idx(calls, i), "id", NULL);
+		if (id != NULL && json_object_object_get_ex(b->resolved, id, NULL))
+			tool_use(b, &blocks, json_object_array_get_idx(calls, i));
+	}
+	if (blocks.len > 0) {
+		open_message(b, "assistant");
+		buf_addf(b->out, "[");
+		buf_add(b->out, blocks.data, blocks.len);
+		buf_adds(b->out, "]}");
+	}
+	buf_release(&blocks);
+	return 0;
+}
+
+static int
+tool_result(struct body *b, struct buf *blocks, struct json_object *result, const char *toolset, struct err *e)
+{
+	size_t len = 0, n;
+	struct json_object *parts = result_parts(result, &n);
+	const char *id = json_get_text(result, "parent_id", &len);
+	int rc = 0;
+
+	separate(blocks);
+	buf_adds(blocks, "{\"type\":\"tool_result\",");
+	put_member(blocks, "tool_use_id", id, len);
+	buf_adds(blocks, ",\"content\":");
+	if (says_nothing(parts) && !b->r->as_ag2)
+		put_string(blocks, NO_OUTPUT, strlen(NO_OUTPUT));
+	else
+		rc = content(b, blocks, parts, e);
+	if (json_get(result, "error") != NULL)
+		buf_adds(blocks, ",\"is_error\":true");
+	if (toolset != NULL) {
+		buf_adds(blocks, ",");
+		put_member_str(blocks, "toolset_name", toolset);
+	}
+	buf_adds(blocks, "}");
+	return rc;
+}
+
+/* All results of a round in one message; one without its call is refused by the API and left out. */
+static int
+results(void *arg, struct json_object *const *items, size_t n, struct err *e)
+{
+	struct body *b = arg;
+	struct buf blocks = BUF_INIT;
+	struct json_object *toolset;
+	const char *id;
+	size_t i, from;
+	int rc = 0;
+
+	for (i = 0; rc == 0 && i < n; i++) {
+		id = json_get_text(items[i], "parent_id", NULL);
+		if (id != NULL && json_object_object_get_ex(b->called, id, &toolset))
+			rc = tool_result(b, &blocks, items[i], json_object_get_string(toolset), e);
+	}
+	if (rc == 0 && blocks.len > 0) {
+		open_message(b, "user");
+		from = b->out->len;
+		buf_adds(b->out, "[");
+		buf_add(b->out, blocks.data, blocks.len);
+		buf_adds(b->out, "]");
+		close_user(b, from);
+	}
+	buf_release(&blocks);
+	return rc;
+}
+
+/* Calls and results of tools that ran on Anthropic's side are part of the assistant's message. */
+static int
+replay(void *arg, const struct event_type *type, struct json_object *data, struct err *e)
+{
+	struct body *b = arg;
+	struct json_object *block_data = json_get(json_get(data, "block"), "data");
+
+	if (strncmp(type->last, "Anthropic", 9) == 0 && block_data != NULL) {
+		separate(&b->own);
+		put_sparse(&b->own, block_data);
+	}
+	return 0;
+}
+
+static const struct walk walk = { .request = request, .response = response, .results = results, .summary = summary,
+	.replay = replay, .stable_end = stable_end, .ag2_takes_loose = true };
+
+/* Which calls and results there are: the API refuses one without the other. */
+static void
+note_id(void *arg, const char *id, size_t len)
+{
+	char *key = xmemdup0(id, len);
+
+	json_object_object_add(arg, key, NULL);
+	free(key);
+}
+
+static int
+note_pairs(struct body *b, struct event *ev, struct err *e)
+{
+	struct json_object *calls, *call, *vendor;
+	const char *id, *toolset;
+	size_t i, n;
+
+	if (ev->type->flags & (EV_RESULTS | EV_RESULT))
+		return event_ids(ev, note_id, b->resolved, e);
+	if (!(ev->type->flags & EV_RESPONSE))
+		return 0;
+	if (event_data(ev, e) == NULL)
+		return -1;
+	calls = response_calls(event_data(ev, e), &n);
+	for (i = 0; i < n; i++) {
+		call = json_object_array_get_idx(calls, i);
+		vendor = json_get(call, "vendor_metadata");
+		id = json_get_text(call, "id", NULL);
+		toolset = json_get_text(vendor, "toolset_name", NULL);
+		if (id != NULL)
+			json_object_object_add(b->called, id, toolset != NULL ? json_object_new_string(toolset) : NULL);
+	}
+	return 0;
+}
+
+static int
+messages(struct body *b, struct err *e)
+{
+	const struct llm_request *r = b->r;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < r->events_n; i++) {
+		if (note_pairs(b, r->events[i], e) < 0)
+			return event_wrap(r->events[i], e);
+		event_forget(r->events[i]);
+	}
+	buf_adds(b->out, ",\"messages\":[");
+	rc = walk_history(r, &walk, b, e);
+	buf_adds(b->out, "]");
+	return rc;
+}
+
+/* Marks the last block of the last user message that comes again: all up to there is the same in the next request. Empty text takes no mark. */
+static void
+mark_user(struct body *b)
+{
+	struct buf tail = BUF_INIT, inner = BUF_INIT;
+	size_t from = b->user_from, to = b->user_to;
+	bool text = to > from && b->out->data[from] == '"';
+
+	if (to - from < 3 && !(text && b->r->as_ag2))
+		return;
+	buf_add(&tail, b->out->data + to, b->out->len - to);
+	buf_add(&inner, b->out->data + from, to - from);
+	b->out->len = from;
+	if (text)
+		buf_addf(b->out, "[{\"type\":\"text\",\"text\":%s", inner.data);
+	else
+		buf_add(b->out, inner.data, inner.len - 2);	/* without }] */
+	buf_adds(b->out, "," CACHE_MARK "}]");
+	buf_add(b->out, tail.data, tail.len);
+	buf_release(&tail);
+	buf_release(&inner);
+}
+
+/* Tools stand before it in what is cached, so its mark covers them, too. */
+static void
+system_prompt(struct body *b)
+{
+	struct buf text = BUF_INIT;
+
+	put_prompts(&text, b->r);
+	if (b->r->prompts_n > 0 && (text.len > 0 || b->r->as_ag2)) {
+		buf_adds(b->out, ",\"system\":");
+		if (b->r->config->cache) {
+			buf_adds(b->out, "[{\"type\":\"text\",");
+			put_member(b->out, "text", text.data, text.len);
+			buf_adds(b->out, "," CACHE_MARK "}]");
+		} else {
+			put_string(b->out, text.data, text.len);
+		}
+	}
+	buf_release(&text);
+}
+
+static void
+tools(struct buf *out, const struct llm_request *r)
+{
+	size_t i;
+
+	if (r->tools_n == 0 && json_get(r->config->options, "tools") == NULL)
+		return;
+	buf_adds(out, ",\"tools\":[");
+	for (i = 0; i < r->tools_n; i++) {
+		buf_adds(out, i == 0 ? "{" : ",{");
+		put_member_str(out, "name", r->tools[i].name);
+		if (r->tools[i].description != NULL) {
+			buf_adds(out, ",");
+			put_member_str(out, "description", r->tools[i].description);
+		}
+		buf_adds(out, ",\"input_schema\":");
+		if (r->tools[i].parameters != NULL)
+			json_write(out, r->tools[i].parameters, JSON_COMPACT);
+		else
+			buf_adds(out, "{\"type\":\"object\",\"properties\":{}}");
+		buf_adds(out, "}");
+	}
+	put_option_tools(out, r, r->tools_n);
+	buf_adds(out, "]");
+}
+
+static int
+check_version(const struct llm_config *c, struct err *e)
+{
+	static const char *const removed[] = { "temperature", "top_p", "top_k" };
+	const char *v = version(c);
+	size_t i;
+
+	if (strcmp(v, VERSION_OLD) == 0)
+		return 0;
+	if (strcmp(v, VERSION_NEW) != 0)
+		return err_set(e, ERR_CONFIG, "the API version '%.40s' of %s is not known: there are " VERSION_OLD " and " VERSION_NEW, v, NAME);
+	for (i = 0; i < sizeof(removed) / sizeof(removed[0]); i++)
+		if (json_object_object_get_ex(c->options, removed[i], NULL) || (i == 0 && c->temperature >= 0))
+			return err_set(e, ERR_CONFIG, "%s is refused by version " VERSION_NEW " of the API of %s: leave it out, or set api_version: "
+			    VERSION_OLD, removed[i], NAME);
+	return 0;
+}
+
+static int
+settings(struct buf *out, const struct llm_request *r, struct err *e)
+{
+	static const char *const mine[] = { "model", "messages", "system", "stream", NULL };
+	struct json_object *s = json_object_new_object();
+
+	settings_usual(s, r, "temperature", "max_tokens");
+	if (r->config->max_tokens <= 0 && json_get(r->config->options, "max_tokens") == NULL)
+		setting_add(s, "max_tokens", json_object_new_int64(MAX_TOKENS));
+	if (r->stream)
+		setting_add(s, "stream", json_object_new_boolean(1));
+	if (r->schema != NULL) {
+		setting_add(s, "output_config.format.type", json_object_new_string("json_schema"));
+		setting_add(s, "output_config.format.schema", json_object_get(r->schema));
+	}
+	return put_settings(out, s, r, mine, e);
+}
+
+static int
+anthropic_body(const struct llm_request *r, struct buf *out, struct err *e)
+{
+	struct body b = { .r = r, .out = out, .first = true, .own = BUF_INIT, .called = json_object_new_object(),
+		.resolved = json_object_new_object() };
+	int rc = check_version(r->config, e);
+
+	buf_adds(out, "{");
+	put_member_str(out, "model", r->config->model);
+	if (rc == 0)
+		rc = settings(out, r, e);
+	tools(out, r);
+	system_prompt(&b);
+	if (rc == 0)
+		rc = messages(&b, e);
+	if (rc == 0 && r->config->cache)
+		mark_user(&b);
+	buf_adds(out, "}");
+	buf_release(&b.own);
+	json_object_put(b.called);
+	json_object_put(b.resolved);
+	return rc;
+}
+
+/* ---- the answer ---- */
+
+struct state {
+	struct json_object *open;	/* the block that is being sent */
+	struct buf text;		/* its JSON or thinking so far */
+	struct buf signature;
+	long blocks;			/* those before it */
+	struct json_object *thinking;	/* blocks to be given back with the results of the calls */
+	char *stop_reason;
+};
+
+static const struct state initial = { .text = BUF_INIT_MAX(ANSWER_MAX), .signature = BUF_INIT_MAX(ANSWER_MAX) };
+
+static void
+release(void *arg)
+{
+	struct state *s = arg;
+
+	json_object_put(s->open);
+	json_object_put(s->thinking);
+	buf_release(&s->text);
+	buf_release(&s->signature);
+	free(s->stop_reason);
+}
+
+/* Counts of a stream are cumulative: what a later frame tells replaces what an earlier one did. */
+static void
+take_usage(struct answer *a, struct json_object *usage)
+{
+	static const char *const names[] = { "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens" };
+	double *const counts[] = { &a->usage.prompt, &a->usage.completion, &a->usage.cache_read, &a->usage.cache_creation }, n;
+	size_t i;
+
+	if (!json_object_is_type(usage, json_type_object))
+		return;
+	a->has_usage = true;
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		n = take_count(usage, names[i]);
+		if (n >= 0)
+			*counts[i] = n;
+	}
+	n = take_count(json_get(usage, "output_tokens_details"), "thinking_tokens");
+	if (n >= 0)
+		a->usage.thinking = n;
+	if (a->usage.prompt >= 0 && a->usage.completion >= 0)
+		a->usage.total = a->usage.prompt + a->usage.completion;
+}
+
+static char *
+vendor_metadata(struct json_object *use)
+{
+	static const char *const kept[] = { "caller", "toolset_name" };
+	struct json_object *vendor = json_object_new_object();
+	struct buf text = BUF_INIT;
+	size_t i;
+
+	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		if (json_get(use, kept[i]) != NULL)
+			json_object_object_add(vendor, kept[i], json_object_get(json_get(use, kept[i])));
+	if (json_object_object_length(vendor) > 0)
+		json_write(&text, vendor, JSON_PYTHON);
+	json_object_put(vendor);
+	return text.len > 0 ? buf_detach(&text, NULL) : NULL;
+}
+
+/* `json`: its input as text; empty: it is in the block. */
+static int
+take_tool_use(struct reading *rd, struct json_object *use, const struct buf *json, struct err *e)
+{
+	struct answer_call *c = answer_call(&rd->answer, (long)rd->answer.calls_n, json_get_text(use, "id", NULL),
+	    json_get_text(use, "name", NULL), e);
+
+	if (c == NULL)
+		return -1;
+	if (json->len > 0)
+		buf_add(&c->arguments, json->data, json->len);
+	else if (json_get(use, "input") != NULL)
+		json_write(&c->arguments, json_get(use, "input"), JSON_COMPACT);
+	c->vendor_metadata = vendor_metadata(use);
+	return 0;
+}
+
+static int
+take_server_call(struct reading *rd, struct json_object *use, const struct buf *json, struct err *e)
+{
+	struct provider_item item = { "block", "anthropic.types.server_tool_use_block.ServerToolUseBlock", use };
+	struct buf arguments = BUF_INIT, line = BUF_INIT;
+	struct json_object *input;
+	struct call call;
+
+	if (json->len > 0) {
+		if (json_parse(&input, json->data, json->len, NULL) < 0)
+			return reading_nonsense(rd, "the input of a tool of the provider is not JSON", e);
+		json_object_object_add(use, "input", input);
+	}
+	json_write(&arguments, json_get(use, "input"), JSON_PYTHON);
+	call = (struct call){ .id = (char *)json_get_text(use, "id", NULL), .name = (char *)json_get_text(use, "name", NULL),
+		.arguments = arguments.data };
+	build_server_call(&line, "AnthropicServerToolCallEvent", &call, &item);
+	answer_replay(&rd->answer, &line);
+	buf_release(&arguments);
+	return 0;
+}
+
+/* The results of Anthropic's tools: how their blocks are called here, in AG2, and the class in its client. */
+static const struct result_kind {
+	const char *type, *name, *class;
+} result_kinds[] = {
+	{ "web_search_tool_result", "web_search", "web_search_tool_result_block.WebSearchToolResultBlock" },
+	{ "web_fetch_tool_result", "web_fetch", "web_fetch_tool_result_block.WebFetchToolResultBlock" },
+	{ "code_execution_tool_result", "code_execution", "code_execution_tool_result_block.CodeExecutionToolResultBlock" },
+	{ "bash_code_execution_tool_result", "code_execution", "bash_code_execution_tool_result_block.BashCodeExecutionToolResultBlock" },
+	{ "text_editor_code_execution_tool_result", "code_execution",
+		"text_editor_code_execution_tool_result_block.TextEditorCodeExecutionToolResultBlock" },
+	{ "tool_search_tool_result", "tool_search", "tool_search_tool_result_block.ToolSearchToolResultBlock" },
+};
+
+static void
+take_server_result(struct reading *rd, struct json_object *result, const char *type)
+{
+	struct provider_item item = { .field = "block", .value = result };
+	struct buf line = BUF_INIT;
+	struct call call = { .id = (char *)json_get_text(result, "tool_use_id", NULL) };
+	char class[200];
+	size_t i;
+
+	for (i = 0; i < sizeof(result_kinds) / sizeof(result_kinds[0]); i++) {
+		if (strcmp(type, result_kinds[i].type) != 0)
+			continue;
+		snprintf(class, sizeof(class), "anthropic.types.%s", result_kinds[i].class);
+		item.class = class;
+		call.name = (char *)result_kinds[i].name;
+		build_server_result(&line, "AnthropicServerToolResultEvent", &call, NULL, &item);
+		answer_replay(&rd->answer, &line);
+	}
+}
+
+static void
+keep_thinking(struct state *s, struct json_object *thought)
+{
+	if (s->thinking == NULL)
+		s->thinking = json_object_new_array();
+	json_object_array_add(s->thinking, json_object_get(thought));
+}
+
+static struct json_object *
+text_object(const struct buf *b)
+{
+	return json_object_new_string_len(b->data, (int)b->len);
+}
+
+/* A block that is whole. Its text was given out as it came. */
+static int
+take_block(struct reading *rd, struct json_object *b, struct err *e)
+{
+	struct state *s = rd->state;
+	const char *type = json_get_text(b, "type", NULL);
+
+	if (type == NULL)
+		return reading_nonsense(rd, "a block has no type", e);
+	if (strcmp(type, "tool_use") == 0)
+		return take_tool_use(rd, b, &s->text, e);
+	if (strcmp(type, "server_tool_use") == 0)
+		return take_server_call(rd, b, &s->text, e);
+	if (strcmp(type, "thinking") == 0 && s->text.len > 0)
+		json_object_object_add(b, "thinking", text_object(&s->text));
+	if (strcmp(type, "thinking") == 0 && s->signature.len > 0)
+		json_object_object_add(b, "signature", text_object(&s->signature));
+	if (strcmp(type, "thinking") == 0 || strcmp(type, "redacted_thinking") == 0)
+		keep_thinking(s, b);
+	else
+		take_server_result(rd, b, type);
+	return 0;
+}
+
+static int
+give_block_text(struct reading *rd, struct json_object *b, struct err *e)
+{
+	size_t len;
+	const char *type = json_get_text(b, "type", NULL), *text = json_get_text(b, "text", &len);
+
+	return type != NULL && strcmp(type, "text") == 0 && text != NULL ? reading_text(rd, text, len, e) : 0;
+}
+
+/* Blocks come one after the other; anything else is a stream that was mixed up. */
+static int
+at_open_block(struct reading *rd, struct json_object *frame, struct err *e)
+{
+	struct state *s = rd->state;
+
+	if (s->open == NULL || (long)take_count(frame, "index") != s->blocks)
+		return reading_nonsense(rd, "a piece belongs to no block that is open", e);
+	return 0;
+}
+
+static int
+block_start(struct reading *rd, struct json_object *frame, struct err *e)
+{
+	struct state *s = rd->state;
+	struct json_object *b = json_get(frame, "content_block");
+
+	if (s->open != NULL || (long)take_count(frame, "index") != s->blocks || !json_object_is_type(b, json_type_object))
+		return reading_nonsense(rd, "a block begins out of turn", e);
+	s->open = json_object_get(b);
+	return give_block_text(rd, b, e);
+}
+
+static int
+block_delta(struct reading *rd, struct json_object *frame, struct err *e)
+{
+	struct state *s = rd->state;
+	struct json_object *delta = json_get(frame, "delta");
+	const char *type = json_get_text(delta, "type", NULL), *text;
+	size_t len;
+
+	if (at_open_block(rd, frame, e) < 0)
+		return -1;
+	if (type == NULL)
+		return reading_nonsense(rd, "a piece has no type", e);
+	if (strcmp(type, "text_delta") == 0 && (text = json_get_text(delta, "text", &len)) != NULL)
+		return reading_text(rd, text, len, e);
+	if (strcmp(type, "input_json_delta") == 0 && (text = json_get_text(delta, "partial_json", &len)) != NULL)
+		buf_add(&s->text, text, len);
+	else if (strcmp(type, "thinking_delta") == 0 && (text = json_get_text(delta, "thinking", &len)) != NULL)
+		buf_add(&s->text, text, len);
+	else if (strcmp(type, "signature_delta") == 0 && (text = json_get_text(delta, "signature", &len)) != NULL)
+		buf_add(&s->signature, text, len);
+	return s->text.over ? reading_nonsense(rd, "a block is too large", e) : 0;
+}
+
+static int
+block_stop(struct reading *rd, struct json_object *frame, struct err *e)
+{
+	struct state *s = rd->state;
+	int rc;
+
+	if (at_open_block(rd, frame, e) < 0)
+		return -1;
+	rc = take_block(rd, s->open, e);
+	json_object_put(s->open);
+	s->open = NULL;
+	s->blocks++;
+	buf_reset(&s->text);
+	buf_reset(&s->signature);
+	return rc;
+}
+
+static int
+message_start(struct reading *rd, struct json_object *message, struct err *e)
+{
+	if (rd->answer.model != NULL)
+		return reading_nonsense(rd, "a second message begins", e);
+	take_name(&rd->answer.model, message, "model");
+	if (rd->answer.model == NULL)
+		rd->answer.model = xstrdup(rd->r->config->model);
+	take_usage(&rd->answer, json_get(message, "usage"));
+	return 0;
+}
+
+static int
+message_stop(struct reading *rd, struct err *e)
+{
+	struct state *s = rd->state;
+
+	if (s->open != NULL || s->stop_reason == NULL)
+		return reading_nonsense(rd, "the message stops before its end", e);
+	rd->complete = true;
+	return 1;
+}
+
+static int
+whole_message(struct reading *rd, struct json_object *message, struct err *e)
+{
+	struct state *s = rd->state;
+	struct json_object *blocks = json_get(message, "content");
+	size_t i, n = json_object_is_type(blocks, json_type_array) ? json_object_array_length(blocks) : 0;
+
+	if (json_get(message, "error") != NULL)
+		return reading_error(rd, message, e);
+	take_name(&rd->answer.model, message, "model");
+	take_usage(&rd->answer, json_get(message, "usage"));
+	for (i = 0; i < n; i++)
+		if (give_block_text(rd, json_object_array_get_idx(blocks, i), e) < 0 ||
+		    take_block(rd, json_object_array_get_idx(blocks, i), e) < 0)
+			return -1;
+	take_name(&s->stop_reason, message, "stop_reason");
+	rd->complete = s->stop_reason != NULL;
+	return 0;
+}
+
+static int
+frame(struct reading *rd, const char *event, struct json_object *frame, bool whole, struct err *e)
+{
+	struct state *s = rd->state;
+	const char *type = json_get_text(frame, "type", NULL);
+
+	if (whole)
+		return whole_message(rd, frame, e);
+	if (type == NULL)
+		type = event;
+	if (strcmp(type, "error") == 0 || json_get(frame, "error") != NULL)
+		return reading_error(rd, frame, e);
+	if (strcmp(type, "message_start") == 0)
+		return message_start(rd, json_get(frame, "message"), e);
+	if (strcmp(type, "content_block_start") == 0)
+		return block_start(rd, frame, e);
+	if (strcmp(type, "content_block_delta") == 0)
+		return block_delta(rd, frame, e);
+	if (strcmp(type, "content_block_stop") == 0)
+		return block_stop(rd, frame, e);
+	if (strcmp(type, "message_stop") == 0)
+		return message_stop(rd, e);
+	if (strcmp(type, "message_delta") == 0) {
+		take_usage(&rd->answer, json_get(frame, "usage"));
+		take_name(&s->stop_reason, json_get(frame, "delta"), "stop_reason");
+	}
+	return 0;	/* ping, and what is new */
+}
+
+/* The thoughts go with the first call, for they are sent back only with the results of calls. */
+static void
+attach_thinking(struct answer *a, struct json_object *thinking)
+{
+	struct answer_call *c = &a->calls[0];
+	struct json_object *vendor = NULL;
+	struct buf text = BUF_INIT;
+
+	if (c->vendor_metadata == NULL || json_parse(&vendor, c->vendor_metadata, strlen(c->vendor_metadata), NULL) < 0)
+		vendor = json_object_new_object();
+	json_object_object_add(vendor, "thinking", json_object_get(thinking));
+	json_write(&text, vendor, JSON_PYTHON);
+	free(c->vendor_metadata);
+	c->vendor_metadata = buf_detach(&text, NULL);
+	json_object_put(vendor);
+}
+
+static int
+end(struct reading *rd, struct err *e)
+{
+	struct state *s = rd->state;
+
+	if (strcmp(s->stop_reason, "pause_turn") == 0)
+		return err_set(e, ERR_UNAVAIL, "the answer is incomplete: the model paused its turn");
+	if (s->thinking != NULL && rd->answer.calls_n > 0)
+		attach_thinking(&rd->answer, s->thinking);
+	rd->answer.finish_reason = xstrdup(s->stop_reason);
+	return 0;
+}
+
+static bool
+sends_files(const struct llm_request *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->events_n; i++)
+		if (memmem(r->events[i]->line, r->events[i]->len, "FileIdInput", 11) != NULL)
+			return true;
+	return false;
+}
+
+static void
+address(const struct llm_request *r, struct address *a)
+{
+	bool old = strcmp(version(r->config), VERSION_OLD) == 0;
+
+	buf_adds(&a->path, "/v1/messages");
+	a->headers[0] = old ? "anthropic-version: " VERSION_OLD : "anthropic-version: " VERSION_NEW;
+	if (sends_files(r))
+		a->headers[1] = "anthropic-beta: files-api-2025-04-14";
+	a->key_header = old ? "x-api-key: " : "Authorization: Bearer ";
+}
+
+static const struct api api = {
+	.name = NAME,
+	.base_url = "https://api.anthropic.com",
+	.state = sizeof(struct state),
+	.initial = &initial,
+	.address = address,
+	.frame = frame,
+	.end = end,
+	.release = release,
+};
+
+static int
+anthropic_call(const struct llm_request *r, const struct buf *body, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
+{
+	return api_call(&api, r, body, sink, reply, e);
+}
+
+const struct provider provider_anthropic = {
+	.api = &api,
+	.body = anthropic_body,
+	.call = anthropic_call,
+};
