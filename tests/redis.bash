@@ -58,3 +58,50 @@ ag2_delete() {
 	rc DEL "$ag2_key:$1" >/dev/null
 	rc ZREM $ag2_key:__index "$1" >/dev/null
 }
+
+# cluster_start: three nodes on ports of this host that are free. Sets ports (an array).
+cluster_start() {
+	local try i
+	command -v redis-server >/dev/null || skip "no redis-server"
+	for try in 1 2 3 4 5 6 7 8 9 10; do
+		ports=()
+		for i in 1 2 3; do
+			ports+=($((10000 + RANDOM % 12000)))
+			mkdir -p "$TMP/node$i"
+			redis-server --port "${ports[i - 1]}" --bind 127.0.0.1 --cluster-enabled yes --cluster-config-file nodes.conf --dir "$TMP/node$i" \
+				--save '' --cluster-node-timeout 2000 --daemonize no --logfile "$TMP/node$i/log" 3>&- 4>&- >/dev/null 2>&1 &
+			echo $! >"$TMP/node$i/pid"
+			disown
+		done
+		if wait_for 5 nodes_answer && redis-cli --cluster create "${ports[@]/#/127.0.0.1:}" --cluster-yes >create.log 2>&1 </dev/null; then
+			wait_for 30 nodes_agree
+			return 0
+		fi
+		cluster_stop
+		rm -rf "$TMP"/node[123]
+	done
+	fail "no cluster: $(cat create.log)"
+}
+
+nodes_answer() {
+	local port
+	for port in "${ports[@]}"; do
+		[ "$(redis-cli -p "$port" ping)" = PONG ] || return 1
+	done
+}
+
+nodes_agree() {
+	local port
+	for port in "${ports[@]}"; do
+		redis-cli -p "$port" CLUSTER INFO | grep -q cluster_state:ok || return 1
+	done
+}
+
+cluster_stop() {
+	local i
+	for i in 1 2 3; do
+		[ -e "$TMP/node$i/pid" ] && kill -KILL "$(cat "$TMP/node$i/pid")" 2>/dev/null
+		rm -f "$TMP/node$i/pid"
+	done
+	return 0
+}

@@ -37,7 +37,7 @@ struct redis_store {
 	struct redis_place place;
 	struct redis_link *link;
 	struct store_options o;
-	char *prefix, *index;
+	char *prefix;
 	char id[33];			/* of this handle, for what must be told from others' */
 	uint64_t serial;		/* of its last change */
 	bool wait_disk;			/* after each change, until it is on disk */
@@ -67,7 +67,7 @@ shown(const struct redis_store *s)
 static redisReply *
 ask(struct redis_store *s, enum redis_script script, struct redis_words *w, struct err *e)
 {
-	redisReply *r = redis_run(s->link, script, s->index, w, deadline(s), e);
+	redisReply *r = redis_run(s->link, script, w, deadline(s), e);
 
 	redis_words_release(w);
 	return r;
@@ -216,7 +216,6 @@ take_prefix(struct redis_store *s, const char *given, struct err *e)
 		s->prefix[--n] = '\0';
 	if (n == 0 || n > 512)
 		return err_set(e, ERR_USAGE, "the store's URL: a prefix of %zu bytes", n);
-	s->index = xasprintf("%s:__index", s->prefix);
 	open = strchr(s->prefix, '{');
 	s->place.hashed = open != NULL && strchr(open, '}') > open + 1;
 	return 0;
@@ -404,7 +403,6 @@ redis_close(void *self)
 	redis_link_free(s->link);
 	redis_place_release(&s->place);
 	free(s->prefix);
-	free(s->index);
 	free(s);
 }
 
@@ -853,7 +851,7 @@ renew(struct keeper *k, const char *path, const char *token, int64_t ttl_ms, dou
 	redis_adds(&w, path);
 	redis_adds(&w, token);
 	redis_addf(&w, "%lld", (long long)ttl_ms);
-	r = redis_run(k->link, REDIS_RENEW, k->s->index, &w, until, NULL);
+	r = redis_run(k->link, REDIS_RENEW, &w, until, NULL);
 	if (r != NULL && r->type == REDIS_REPLY_INTEGER)
 		held = r->integer == 1;
 	if (r != NULL)

@@ -598,7 +598,7 @@ name_of(struct redis_link *l, enum redis_script script)
 }
 
 redisReply *
-redis_run(struct redis_link *l, enum redis_script script, const char *key, const struct redis_words *w, double deadline, struct err *e)
+redis_run(struct redis_link *l, enum redis_script script, const struct redis_words *w, double deadline, struct err *e)
 {
 	struct redis_words all = { 0 };
 	redisReply *r;
@@ -606,8 +606,9 @@ redis_run(struct redis_link *l, enum redis_script script, const char *key, const
 
 	redis_adds(&all, "EVALSHA");
 	redis_adds(&all, name_of(l, script));
-	redis_adds(&all, "1");
-	redis_adds(&all, key);
+	redis_adds(&all, "2");
+	redis_addf(&all, "%s:__index", w->word[0]);
+	redis_addf(&all, "%s:__ag2:none", w->word[0]);
 	for (i = 0; i < w->n; i++)
 		redis_add(&all, w->word[i], w->len[i]);
 	r = persist(l, &all, deadline, e);

@@ -61,7 +61,7 @@ bool redis_link_gone(struct redis_link *l);
  */
 redisReply *redis_call(struct redis_link *l, const struct redis_words *w, double deadline, struct err *e);
 
-/* The same for a script; w are its ARGV, and key its one KEYS. */
-redisReply *redis_run(struct redis_link *l, enum redis_script script, const char *key, const struct redis_words *w, double deadline, struct err *e);
+/* The same for a script; w are its ARGV, the first of them the prefix. */
+redisReply *redis_run(struct redis_link *l, enum redis_script script, const struct redis_words *w, double deadline, struct err *e);
 
 #endif

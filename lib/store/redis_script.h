@@ -1,6 +1,8 @@
 /*
  * The scripts that a Redis server runs for a store: each operation is one, so that it is whole for everybody else.
- * Their KEYS is the index (which tells a cluster where to run them); ARGV[1] is always the prefix.
+ * Their KEYS are the index, which tells a cluster where to run them, and a key that is never there: while a cluster moves
+ * the keys, a part of them is here and a part there, and for two of which one is missing it says so (TRYAGAIN) instead of
+ * running a script on what it has. ARGV[1] is always the prefix.
  *
  * The keys below PREFIX: are AG2's
  *	:/path			a file
