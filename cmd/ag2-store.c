@@ -28,6 +28,7 @@ static const struct command *const commands[] = {
 	&command_rm,
 	&command_exists,
 	&command_stat,
+	&command_grep,
 	&command_export,
 	&command_import,
 	&command_lock,

@@ -405,6 +405,7 @@ static const struct command *const log_commands[] = {
 	&command_log_append,
 	&command_user,
 	&command_alert,
+	&command_log_grep,
 	&command_tail,
 	NULL
 };

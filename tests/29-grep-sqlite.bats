@@ -1,0 +1,1 @@
+28-grep.bats
