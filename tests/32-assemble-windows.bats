@@ -96,6 +96,26 @@ x() {
 	[ "$(cat got)" = "U($(x 40 a)) A($(x 40 b)) U($(x 40 c))" ] || fail "$(cat got)"
 }
 
+@test "a budget counts the error results for calls that were not answered" {
+	for i in $(seq 60); do U "q$i"; C "c$i"; done >in
+	U last >>in
+	# An error result has 72 characters, a request and its call 8.
+	shapes "U(last)" token-budget:80,chars_per_token=1 <in
+	shapes "C(c60) R(c60=ERROR) U(last)" token-budget:83,chars_per_token=1 <in
+	shapes "U(q60) C(c60) R(c60=ERROR) U(last)" token-budget:84,chars_per_token=1 <in
+}
+
+@test "a budget counts results that came alone and placeholders" {
+	{ U q; C a; r a="$(x 100)"; U next; } >in
+	shapes "U(next)" token-budget:110,chars_per_token=1 <in
+	{ U q; A ""; U ""; A "$(x 40)"; U q; } >in
+	shapes "A($(x 40)) U(q)" token-budget:49,chars_per_token=1 <in
+	shapes "U((no text)) A($(x 40)) U(q)" token-budget:50,chars_per_token=1 <in
+	{ U q; C a; R a=; A "$(x 40)"; U q; } >in
+	shapes "A($(x 40)) U(q)" token-budget:56,chars_per_token=1 <in
+	shapes "C(a) R(a=(no output)) A($(x 40)) U(q)" token-budget:57,chars_per_token=1 <in
+}
+
 @test "memory that leaves no room for the question is an error that names it, not a request without the question" {
 	mkdir store
 	x 200000 m | ag2-store -s disk:store write /memory/working.md

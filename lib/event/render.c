@@ -77,12 +77,18 @@ give_parts(struct pieces *p, struct json_object *parts)
 }
 
 static void
+give_result(struct pieces *p, struct json_object *result)
+{
+	give_parts(p, json_get(json_get(json_get(result, "result"), "data"), "parts"));
+}
+
+static void
 give_results(struct pieces *p, struct json_object *results)
 {
 	size_t i, n = json_object_is_type(results, json_type_array) ? json_object_array_length(results) : 0;
 
 	for (i = 0; i < n; i++)
-		give_parts(p, json_get(json_get(json_get(json_object_array_get_idx(results, i), "result"), "data"), "parts"));
+		give_result(p, json_object_array_get_idx(results, i));
 }
 
 static void
@@ -200,6 +206,17 @@ event_tokens(struct event *ev, int chars_per_token, struct err *e)
 	if (is_silent(ev))
 		return 0;
 	return give_pieces(ev, count_piece, &c, e) < 0 ? -1 : c.tokens;
+}
+
+int64_t
+result_tokens(struct json_object *result, int chars_per_token)
+{
+	struct cost c = { .chars_per_token = chars_per_token };
+	struct pieces p = { .fn = count_piece, .arg = &c, .scratch = BUF_INIT };
+
+	give_result(&p, result);
+	buf_release(&p.scratch);
+	return c.tokens;
 }
 
 struct rendering {

@@ -17,6 +17,9 @@ int64_t event_tokens(struct event *ev, int chars_per_token, struct err *e);
 /* The same for plain text such as a prompt. */
 int64_t text_tokens(const char *text, size_t len, int chars_per_token);
 
+/* One result of a container. */
+int64_t result_tokens(struct json_object *result, int chars_per_token);
+
 /* Appends the event as a model reads it in a summariser's prompt ("User: ..."); nothing for telemetry. */
 int event_render(struct buf *out, struct event *ev, struct err *e);
 

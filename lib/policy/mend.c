@@ -1,6 +1,7 @@
 #include "policy/mend.h"
 
 #include "base/alloc.h"
+#include "event/render.h"
 #include "policy/idset.h"
 
 #include <stdlib.h>
@@ -152,20 +153,25 @@ mend_response(const struct event *ev)
 	return write_event(ev, record);
 }
 
-/* Gives a result that has nothing to send the error's message, or a placeholder. */
+/* What a result that has nothing to send says instead: the error's message, or a placeholder. */
+static struct text
+filling(struct json_object *result)
+{
+	struct text text;
+
+	text.data = json_get_text(json_get(result, "error"), "message", &text.len);
+	return text.data == NULL || is_blank(text.data, text.len) ? (struct text){ NO_OUTPUT, strlen(NO_OUTPUT) } : text;
+}
+
 static void
 fill_result(struct json_object *result)
 {
 	struct json_object *inner, *record;
 	struct call none = { 0 };
-	struct text text;
 
 	if (!mend_blank_result(result))
 		return;
-	text.data = json_get_text(json_get(result, "error"), "message", &text.len);
-	if (text.data == NULL || is_blank(text.data, text.len))
-		text = (struct text){ NO_OUTPUT, strlen(NO_OUTPUT) };
-	record = build_result(&none, text);
+	record = build_result(&none, filling(result));
 	inner = json_get(json_get(result, "result"), "data");
 	if (json_object_is_type(inner, json_type_object))
 		json_object_object_add(inner, "parts",
@@ -241,4 +247,33 @@ mend_note(struct json_object *late)
 	buf_release(&line);
 	json_object_put(result);
 	return write_event(NULL, record);
+}
+
+int64_t
+mend_result_tokens(struct json_object *result, int chars_per_token)
+{
+	struct text text;
+
+	if (!mend_blank_result(result))
+		return result_tokens(result, chars_per_token);
+	text = filling(result);
+	return text_tokens(text.data, text.len, chars_per_token);
+}
+
+int64_t
+mend_request_tokens(int chars_per_token)
+{
+	return text_tokens(NO_TEXT, strlen(NO_TEXT), chars_per_token);
+}
+
+struct json_object *
+mend_error(const char *id, size_t id_len, const char *name, size_t name_len)
+{
+	static const char message[] = "the call was not answered before the conversation went on";
+	struct call call = { .id = xmemdup0(id, id_len), .name = xmemdup0(name, name_len) };
+	struct json_object *record = build_error_result(&call, "RuntimeError", (struct text){ message, sizeof(message) - 1 });
+
+	free(call.id);
+	free(call.name);
+	return record;
 }

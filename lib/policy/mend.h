@@ -20,6 +20,11 @@ struct event *mend_response(const struct event *ev);
 struct event *mend_results(const struct event *ev, const bool *pick, size_t n);
 /* A request that says which call the result is late for, and holds the result's parts. */
 struct event *mend_note(struct json_object *late);
+/* The record of the error result for a call that was not answered in time; json_object_put it. */
+struct json_object *mend_error(const char *id, size_t id_len, const char *name, size_t name_len);
+/* What a result costs as it is sent: with its placeholder if it is empty. And the placeholder of a request. */
+int64_t mend_result_tokens(struct json_object *result, int chars_per_token);
+int64_t mend_request_tokens(int chars_per_token);
 /* A record (type and data) of a result event with a placeholder if it is empty; json_object_put it. NULL when broken. */
 struct json_object *mend_result_record(const struct event *ev);
 

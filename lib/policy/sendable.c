@@ -168,15 +168,11 @@ unit_call(const struct unit *u, const char *id, size_t len)
 static struct json_object *
 error_for(const struct unit *u, size_t i)
 {
-	static const char message[] = "the call was not answered before the conversation went on";
-	struct json_object *announced = json_object_array_get_idx(u->announced, i), *record;
-	const char *id = json_get_text(announced, "id", NULL), *name = json_get_text(announced, "name", NULL);
-	struct call call = { .id = xstrdup(id), .name = xstrdup(name != NULL ? name : "") };
+	struct json_object *announced = json_object_array_get_idx(u->announced, i);
+	size_t id_len, name_len = 0;
+	const char *id = json_get_text(announced, "id", &id_len), *name = json_get_text(announced, "name", &name_len);
 
-	record = build_error_result(&call, "RuntimeError", (struct text){ message, sizeof(message) - 1 });
-	free(call.id);
-	free(call.name);
-	return record;
+	return mend_error(id, id_len, name != NULL ? name : "", name_len);
 }
 
 /* A container for the calls that are missing: results that came alone, and error results. NULL when there are none. */

@@ -7,7 +7,8 @@
  * With a step the weight that is cut off is a multiple of it, counted from the beginning of the stream: the cut stays
  * where it is while the stream grows by a step, and so does the beginning of what is sent.
  *
- * Beyond AG2 the task stays: the last request before the window, when the window has none, and a summary at the head of
+ * Beyond AG2 a budget counts what is sent: the error results and placeholders that the last stage adds weigh with the
+ * events that need them. And the task stays: the last request before the window, when the window has none, and a summary at the head of
  * the stream; HaltEvents weigh nothing, and one before the window is passed on while no response has followed it.
  */
 #include "policy/stage.h"
@@ -15,6 +16,7 @@
 #include "base/alloc.h"
 #include "event/render.h"
 #include "policy/replay.h"
+#include "policy/reserve.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,6 +54,7 @@ struct window {
 	size_t halts_n, halts_cap;
 	/* What must be sent (a budget beyond AG2): the prompts, the last request, and everything from must on. */
 	int64_t prompt_tokens, last_request, last_request_weight, must;
+	struct reserve reserve;		/* for what is sent beside the events */
 	struct large largest_prompt, largest_summary, largest_request, largest_turn;
 };
 
@@ -239,6 +242,36 @@ weigh(struct window *w, struct event *ev, int64_t *weight, struct err *e)
 	return *weight < 0 ? -1 : 0;
 }
 
+/* A response's calls were not answered: what is sent for them weighs with it, wherever it is by now. */
+static void
+add_reserved(struct window *w, struct reserved r)
+{
+	size_t i;
+
+	if (r.number < 0 || r.tokens == 0)
+		return;
+	i = w->n > 0 && r.number >= at(w, 0)->r.number ? (size_t)(r.number - at(w, 0)->r.number) : SIZE_MAX;
+	if (i < w->n) {
+		at(w, i)->weight += r.tokens;
+		note_large(&w->largest_turn, at(w, i)->weight, at(w, i)->r.event);
+	}
+	if (i < w->n && i >= w->tail)
+		w->weight += r.tokens;
+	else
+		w->gone += r.tokens;
+}
+
+static void
+reserve(struct window *w, struct held *h)
+{
+	struct reserved closed;
+
+	if (!w->budget || w->as_ag2 || !counts(w, h->r.event))
+		return;
+	h->weight += reserve_step(&w->reserve, h->r.event, h->r.number, &closed);
+	add_reserved(w, closed);
+}
+
 static int
 window_event(struct stage *s, struct event *ev, struct err *e)
 {
@@ -250,6 +283,8 @@ window_event(struct stage *s, struct event *ev, struct err *e)
 		return chain_bad(s->chain, ev, &why, e);
 	h.r.number = w->seen++;
 	h.r.need = replay_step(&w->walk, ev, h.r.number);
+	h.r.event = ev;
+	reserve(w, &h);
 	h.r.event = event_dup(ev);
 	if (ev->type->flags & EV_RESPONSE) {
 		w->last_response = h.r.number;
@@ -540,6 +575,8 @@ window_end(struct stage *s, struct err *e)
 	int rc = -1;
 
 	keep = xcalloc(w->n + 1, sizeof(keep[0]));
+	if (w->budget && !w->as_ag2)
+		add_reserved(w, reserve_end(&w->reserve, chain_opts(s->chain)->answer_open));
 	if (drop_broken(w, e) < 0 || decide(w, keep, e) < 0 || end_prompts(w, count_kept(w, keep), e) < 0 || give_before(w, e) < 0)
 		goto out;
 	for (i = 0; i < w->n; i++)
@@ -562,6 +599,7 @@ window_free(struct stage *s)
 	forget_spent_halts(w);
 	event_free(w->summary.r.event);
 	event_free(w->request.r.event);
+	reserve_release(&w->reserve);
 	free(w->items);
 	free(w->halts);
 	free(w);
@@ -601,6 +639,8 @@ window_new(struct chain *c, const struct policy_spec *spec, bool budget, struct 
 	w->step = step;
 	w->chars = budget ? (int)policy_int(spec, "chars_per_token") : 0;
 	w->walk = (struct replay_walk)REPLAY_WALK_INIT;
+	if (budget)
+		reserve_init(&w->reserve, w->chars);
 	w->last_response = w->last_request = w->must = -1;
 	return &w->stage;
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "event/render.h"
 #include "history.h"
 #include "policy/policy.h"
 #include "stream.h"
@@ -28,6 +29,7 @@ take_event(void *arg, struct event *ev, struct err *e)
 
 struct setting {
 	const char *policies[4];	/* ends with NULL */
+	int64_t budget;			/* of the last policy, in characters; 0: it is none */
 	bool whole, answer_open, as_ag2;
 	bool parsed;			/* the events come parsed, so that nothing is read off their text */
 	enum jsonl_bad on_bad;
@@ -224,6 +226,22 @@ check_sendable(const struct event_list *l, bool no_open_calls)
 	return wrong != NULL ? wrong : no_open_calls && open.missing > 0 ? "a call without its results at the end" : NULL;
 }
 
+/* Everything that was added counts, too. Where nothing has to be answered the newest event comes out whatever it weighs. */
+static const char *
+check_budget(const struct event_list *in, const struct event_list *out, int64_t budget)
+{
+	int64_t tokens = 0;
+	bool asks = false;
+	size_t i;
+
+	for (i = 0; i < in->n; i++)
+		asks |= (in->items[i]->type->flags & (EV_REQUEST | EV_RESPONSE)) != 0;
+	for (i = 0; i < out->n; i++)
+		if ((out->items[i]->type->flags & EV_HALT) == 0)
+			tokens += event_tokens(out->items[i], 1, NULL);
+	return budget > 0 && asks && tokens > budget ? "more than the budget" : NULL;
+}
+
 static size_t
 count_of(const struct event_list *l, unsigned flags)
 {
@@ -295,6 +313,8 @@ check_output(const struct setting *s, const struct event_list *in, const struct 
 
 	if (wrong == NULL)
 		wrong = check_lines(in, &out->events);
+	if (wrong == NULL)
+		wrong = check_budget(in, &out->events, s->budget);
 	if (wrong == NULL && count_of(in, EV_REQUEST) > 0 && count_of(&out->events, EV_REQUEST) == 0)
 		wrong = "no request is left";
 	if (wrong == NULL && in->n > 0 && (in->items[0]->type->flags & EV_SUMMARY) && count_of(&out->events, EV_SUMMARY) == 0)
@@ -497,9 +517,11 @@ main(void)
 		{ .policies = { "conversation" } },
 		{ .policies = { "alert", "sliding-window:4" } },
 		{ .policies = { "alert", "conversation", "sliding-window:9,transparent=true" } },
-		{ .policies = { "token-budget:150,chars_per_token=1" } },
-		{ .policies = { "conversation", "token-budget:150,chars_per_token=1,transparent=true" } },
-		{ .policies = { "sliding-window:12", "token-budget:150,chars_per_token=1" } },
+		{ .policies = { "token-budget:150,chars_per_token=1" }, .budget = 150 },
+		{ .policies = { "token-budget:400,chars_per_token=1" }, .budget = 400 },
+		{ .policies = { "token-budget:300,chars_per_token=1,step=100" }, .budget = 300 },
+		{ .policies = { "conversation", "token-budget:150,chars_per_token=1,transparent=true" }, .budget = 150 },
+		{ .policies = { "sliding-window:12", "token-budget:150,chars_per_token=1" }, .budget = 150 },
 		{ .policies = { "sliding-window:8", "conversation", "sliding-window:3" } },
 	};
 	static const struct setting ends[] = {
