@@ -644,6 +644,13 @@ stream_read(void *reader, void *data, size_t len, struct err *e)
 	return cursor_read(&r->at, data, len, e);
 }
 
+bool
+stream_in_log(const struct stream_reader *r, uint64_t *offset)
+{
+	*offset = r->at.offset;
+	return r->at.part == r->n;
+}
+
 void
 stream_close(struct stream_reader *r)
 {

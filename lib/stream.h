@@ -38,6 +38,8 @@ int stream_filter(int fd, const char *name, struct buf *out, struct err *e);
 struct stream_reader;
 int stream_open(struct store *s, const char *id, bool full, struct stream_reader **out, struct err *e);	/* ERR_NOINPUT when there is no such stream */
 ssize_t stream_read(void *reader, void *data, size_t len, struct err *e);	/* a jsonl_read_fn */
+/* Whether reading has come to the current log, behind all segments; *offset is how much of the log was given. */
+bool stream_in_log(const struct stream_reader *r, uint64_t *offset);
 void stream_close(struct stream_reader *r);			/* NULL is allowed */
 
 /*

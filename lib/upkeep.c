@@ -211,7 +211,15 @@ judge(struct event *response, struct json_object *data, struct text *text, struc
 	return rc;
 }
 
-/* The last response is the answer. */
+static bool
+has_counts(struct json_object *data)
+{
+	struct json_object *counts = json_get(json_get(data, "usage"), "data");
+
+	return count_of(counts, "prompt_tokens") >= 0 || count_of(counts, "completion_tokens") >= 0 || count_of(counts, "total_tokens") >= 0;
+}
+
+/* The last response is the answer. A usage may come with it alone: an exec: model writes the lines that it likes. */
 static int
 take_answer(const struct buf *out, const char *kind, struct buf *answer, struct upkeep_use *use, struct err *e)
 {
@@ -219,6 +227,7 @@ take_answer(const struct buf *out, const char *kind, struct buf *answer, struct 
 	struct event ev, response = { .line = NULL };
 	struct json_object *data;
 	struct text text;
+	bool used = false;
 	int rc = 0;
 
 	for (; rc == 0 && p < stop; p = end + 1) {
@@ -233,8 +242,10 @@ take_answer(const struct buf *out, const char *kind, struct buf *answer, struct 
 			rc = err_wrap(e, "what ag2-ask printed");
 			break;
 		}
-		if (ev.type->flags & EV_USAGE)
+		if (ev.type->flags & EV_USAGE) {
 			add_usage(use, kind, data);
+			used = true;
+		}
 		if (ev.type->flags & EV_RESPONSE) {
 			event_release(&response);
 			response = ev;
@@ -246,7 +257,10 @@ take_answer(const struct buf *out, const char *kind, struct buf *answer, struct 
 		rc = err_set(e, ERR_UNAVAIL, "the model gave no answer");
 	if (rc == 0) {
 		use->calls++;
-		rc = judge(&response, event_data(&response, e), &text, e);
+		data = event_data(&response, e);
+		if (!used && has_counts(data))
+			add_usage(use, kind, data);
+		rc = judge(&response, data, &text, e);
 	}
 	if (rc == 0)
 		buf_add(answer, text.data, text.len);
