@@ -606,6 +606,52 @@ open_segments(struct stream_reader *r, struct err *e)
 	return 0;
 }
 
+void
+stream_segment_path(struct buf *out, const char *id, uint64_t number)
+{
+	buf_reset(out);
+	buf_addf(out, LOG_DIR "/%s.dropped-%llu" SUFFIX, id, (unsigned long long)number);
+}
+
+static int
+last_segment(struct stream_reader *r, uint64_t *number, uint64_t *version, struct err *e)
+{
+	struct segment *last;
+	struct store_stat st;
+
+	if (store_list(r->s, LOG_DIR, 0, segment_entry, r, e) < 0)
+		return -1;
+	*number = 1;
+	*version = 0;
+	if (r->n == 0)
+		return 0;
+	qsort(r->segments, r->n, sizeof(*r->segments), by_number);
+	last = &r->segments[r->n - 1];
+	*number = last->number + 1;
+	if (find_again(r, last, e) < 0)
+		return -1;
+	if (!last->again)
+		return 0;
+	if (store_stat(r->s, last->path, &st, e) <= 0)
+		return -1;
+	*number = last->number;
+	*version = st.version;
+	return 0;
+}
+
+int
+stream_next_segment(struct store *s, const char *id, uint64_t *number, uint64_t *version, struct err *e)
+{
+	struct stream_reader *r;
+	int rc;
+
+	if (stream_open(s, id, false, &r, e) < 0)
+		return -1;
+	rc = last_segment(r, number, version, e);
+	stream_close(r);
+	return rc;
+}
+
 int
 stream_open(struct store *s, const char *id, bool full, struct stream_reader **out, struct err *e)
 {

@@ -43,6 +43,14 @@ bool stream_in_log(const struct stream_reader *r, uint64_t *offset);
 void stream_close(struct stream_reader *r);			/* NULL is allowed */
 
 /*
+ * Where compaction puts what it drops: *number is one more than the highest segment's, *version 0. When the lines of the
+ * highest segment still begin the log (a compaction that AG2 did not finish), it is that one with its version: what is
+ * dropped now begins with the same lines and takes its place.
+ */
+int stream_next_segment(struct store *s, const char *id, uint64_t *number, uint64_t *version, struct err *e);
+void stream_segment_path(struct buf *out, const char *id, uint64_t number);	/* out is reset */
+
+/*
  * The current log from the last `lines` lines on that are not blank (all of it when there are fewer), found from its end.
  * *offset, may be NULL, is where they begin. ERR_NOINPUT as above.
  */

@@ -49,7 +49,7 @@ bad_line(struct jsonl *in, uint64_t number, uint64_t offset, const char *why, st
 	in->bad++;
 	if (in->on_bad == JSONL_BAD_STOP)
 		return err_set(e, ERR_DATA, "%s:%s: %s", in->name, where, why);
-	if (in->on_bad != JSONL_BAD_ONCE || in->bad == 1)
+	if (in->on_bad != JSONL_BAD_QUIET && (in->on_bad != JSONL_BAD_ONCE || in->bad == 1))
 		log_warn("%s:%s: %s", in->name, where, why);
 	return 0;
 }

@@ -16,6 +16,7 @@ enum jsonl_bad {
 	JSONL_BAD_SKIP,		/* skip and report, no failure (--skip-bad) */
 	JSONL_BAD_STOP,		/* the first one is an error (--strict) */
 	JSONL_BAD_ONCE,		/* skip, report only the first: a store's log */
+	JSONL_BAD_QUIET,	/* skip, count, say nothing: another reading of the same lines reports them */
 };
 
 struct jsonl {

@@ -246,31 +246,26 @@ last_good_cut(struct providers *p, const struct replay_event *r, int64_t *good, 
 }
 
 /*
- * An event that needs something at index g or before makes every cut in (g, itself] lossy. bad[] counts how many such
+ * An event that needs something at number g or before makes every cut in (g, itself] lossy. bad[] counts how many such
  * ranges begin and end at each cut; the first cut that none covers is the answer.
  */
 int
-replay_snap(struct event *const *events, size_t n, size_t *cut, struct err *e)
+replay_snap_held(const struct replay_event *events, size_t n, size_t *cut, struct err *e)
 {
-	struct replay_event *all;
 	struct providers p = { .ids = IDSET_INIT };
-	int64_t *bad, good, open = 0;
+	int64_t *bad = xcalloc(n + 2, sizeof(bad[0])), base = n > 0 ? events[0].number : 0, good, open = 0;
 	size_t i;
 	int rc = -1;
 
-	if (*cut == 0 || *cut >= n)
-		return 0;
-	all = walk_all(events, n);
-	bad = xcalloc(n + 2, sizeof(bad[0]));
 	for (i = 0; i < n; i++) {
-		p.at = (int64_t)i;
-		if (provides(events[i]) && event_ids(events[i], note_provider, &p, e) < 0)
+		p.at = events[i].number;
+		if (provides(events[i].event) && event_ids(events[i].event, note_provider, &p, e) < 0)
 			goto out;
 	}
 	for (i = *cut; i < n; i++) {
-		if (last_good_cut(&p, &all[i], &good, e) < 0)
+		if (last_good_cut(&p, &events[i], &good, e) < 0)
 			goto out;
-		bad[good + 1]++;
+		bad[good < base ? 0 : good - base + 1]++;
 		bad[i + 1]--;
 	}
 	for (i = 0; i < n; i++) {
@@ -283,7 +278,20 @@ replay_snap(struct event *const *events, size_t n, size_t *cut, struct err *e)
 out:
 	idset_release(&p.ids);
 	free(p.last);
-	free(all);
 	free(bad);
+	return rc;
+}
+
+int
+replay_snap(struct event *const *events, size_t n, size_t *cut, struct err *e)
+{
+	struct replay_event *all;
+	int rc;
+
+	if (*cut == 0 || *cut >= n)
+		return 0;
+	all = walk_all(events, n);
+	rc = replay_snap_held(all, n, cut, e);
+	free(all);
 	return rc;
 }

@@ -43,6 +43,8 @@ struct replay_event {
 	int64_t number, need;
 };
 int64_t replay_prune_held(const struct replay_event *events, size_t n, size_t cut, bool *keep, struct err *e);
+/* Snap for who holds the events from the cut on, numbered without gaps: *cut is an index in them, where to begin and where it ended. */
+int replay_snap_held(const struct replay_event *events, size_t n, size_t *cut, struct err *e);
 
 /*
  * Whether what an event is makes it survive every cut up to itself, whatever else goes: 1 it does, 0 not (it needs calls,

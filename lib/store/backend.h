@@ -22,6 +22,7 @@ struct store_backend {
 	void (*file_close)(void *file);
 	int (*hold)(void *self, struct err *e);	/* these two may be NULL */
 	void (*release)(void *self);
+	bool pieces;			/* commit takes pieces and unchecked prefixes; else they come as data and with their hash */
 	int (*commit)(void *self, struct store_op *ops, size_t n, struct err *e);
 	int (*lock)(void *self, const char *path, int64_t ttl_ms, int64_t wait_ms, void **lock, struct err *e);
 	int (*lock_held)(void *lock, struct err *e);	/* NULL: a lock is never lost */

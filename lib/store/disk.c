@@ -711,6 +711,7 @@ const struct store_backend store_disk = {
 	.file_open = disk_file_open,
 	.file_read = disk_file_read,
 	.file_close = disk_file_close,
+	.pieces = true,
 	.commit = disk_commit,
 	.lock = disk_lock,
 	.unlock = disk_unlock,

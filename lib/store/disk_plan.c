@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #define CHUNK (256 * 1024)
+#define COPY_MAX (1u << 30)
 
 /* ---- Plans, and the directories of paths ---- */
 
@@ -177,6 +178,10 @@ check_prefix(struct disk *d, const struct store_op *op, struct err *e)
 
 	if (fd < 0)
 		return why.code == ERR_ABSENT ? disk_conflict(op->path, e) : err_set(e, why.code, "%s", why.msg);
+	if (op->unchecked) {
+		close(fd);
+		return op->upto <= (uint64_t)st.st_size ? 0 : disk_conflict(op->path, e);
+	}
 	chunk = xmalloc(CHUNK);
 	sha1_init(&h);
 	while (at < op->upto) {
@@ -288,29 +293,82 @@ stage_create(struct disk *d, unsigned n)
 	return openat(d->tmp, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 }
 
+/* Up to len bytes at `at` to the end of `to`; the kernel moves them where it can. How many there were, -1 with errno set. */
+static ssize_t
+copy_some(int from, off_t at, int to, size_t len)
+{
+	ssize_t n = copy_file_range(from, &at, to, NULL, len, 0);
+	char *chunk;
+
+	if (n > 0 || (n < 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT || errno == EFBIG)))
+		return n;
+	chunk = xmalloc(CHUNK);
+	do
+		n = pread(from, chunk, len < CHUNK ? len : CHUNK, at);
+	while (n < 0 && errno == EINTR);
+	if (n > 0 && io_write_all(to, chunk, (size_t)n) < 0)
+		n = -1;
+	free(chunk);
+	return n;
+}
+
+static int
+copy_piece(struct disk *d, const struct store_op *op, const struct store_piece *piece, int to, struct err *e)
+{
+	struct stat st;
+	struct err why = ERR_INIT;
+	int from = disk_file_fd(d, piece->from, &st, &why), rc = 0;
+	uint64_t done = 0;
+	ssize_t n;
+
+	if (from < 0)
+		return why.code == ERR_ABSENT ? disk_conflict(piece->from, e) : err_set(e, why.code, "%s", why.msg);
+	while (rc == 0 && done < piece->len) {
+		n = copy_some(from, (off_t)(piece->offset + done), to, (size_t)(piece->len - done));
+		if (n < 0)
+			rc = err_sys(e, "cannot write '%s'", op->path);
+		else if (n == 0)
+			rc = disk_conflict(piece->from, e);
+		done += (uint64_t)n;
+	}
+	close(from);
+	return rc;
+}
+
+static int
+write_content(struct disk *d, const struct store_op *op, int to, struct err *e)
+{
+	const struct store_piece *p;
+	size_t i;
+
+	if (op->npieces == 0)
+		return io_write_all(to, op->data, op->len) < 0 ? err_sys(e, "cannot write '%s'", op->path) : 0;
+	for (i = 0; i < op->npieces; i++) {
+		p = &op->pieces[i];
+		if (p->from != NULL && copy_piece(d, op, p, to, e) < 0)
+			return -1;
+		if (p->from == NULL && io_write_all(to, (const char *)op->data + p->offset, (size_t)p->len) < 0)
+			return err_sys(e, "cannot write '%s'", op->path);
+	}
+	return 0;
+}
+
 /* What lies behind the replaced prefix. */
 static int
 copy_rest(struct disk *d, const struct store_op *op, int to, struct err *e)
 {
 	struct stat st;
 	int from = disk_file_fd(d, op->path, &st, e), rc = 0;
-	char *chunk;
 	off_t at = (off_t)op->upto;
 	ssize_t n;
 
 	if (from < 0)
 		return -1;
-	chunk = xmalloc(CHUNK);
-	while (rc == 0 && (n = pread(from, chunk, CHUNK, at)) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
+	while (rc == 0 && (n = copy_some(from, at, to, COPY_MAX)) != 0) {
 		if (n < 0)
-			rc = err_sys(e, "cannot read '%s'", op->path);
-		else if (io_write_all(to, chunk, (size_t)n) < 0)
 			rc = err_sys(e, "cannot write '%s'", op->path);
 		at += n;
 	}
-	free(chunk);
 	close(from);
 	return rc;
 }
@@ -331,8 +389,8 @@ stage(struct disk *d, const struct step *s, const struct stat *old, struct err *
 
 	if (fd < 0)
 		return err_sys(e, "cannot write '%s'", op->path);
-	if (io_write_all(fd, op->data, op->len) < 0)
-		err_sys(e, "cannot write '%s'", op->path);
+	if (write_content(d, op, fd, e) < 0)
+		rc = -1;
 	else if (op->kind == STORE_OP_REPLACE_PREFIX && copy_rest(d, op, fd, e) < 0)
 		rc = -1;
 	else if (disk_adopt(d, fd, old ? old->st_mode & 0777 : disk_file_mode(d), old ? old->st_uid : d->like.st_uid, old ? old->st_gid : d->like.st_gid) < 0 ||

@@ -649,6 +649,63 @@ recentre(struct sqlite_store *s, struct row *r, struct err *e)
 	return 0;
 }
 
+/* Reads len bytes at offset of the file of a piece. */
+static int
+read_piece(struct sqlite_store *s, struct reader *f, const struct store_piece *p, uint64_t offset, char *out, uint64_t len,
+    struct err *e)
+{
+	int rc;
+
+	if (f->path == NULL) {
+		f->s = s;
+		rc = find(s, p->from, &f->row, e);
+		if (rc < 0)
+			return -1;
+		f->path = xstrdup(p->from);
+		if (rc == 0 || p->offset > f->row.size || p->len > f->row.size - p->offset)
+			return err_set(e, ERR_CONFLICT, "%s: is not there, or not as long as it was", p->from);
+	}
+	return read_bytes(f, p->offset + offset, out, len, e);
+}
+
+/* The content of an operation, to be put from `place` on, in segments as if it were one piece. */
+static int
+put_content(struct sqlite_store *s, const struct row *r, uint64_t place, const struct store_op *op, struct err *e)
+{
+	struct reader f = { .s = s };
+	const struct store_piece *p;
+	char *segment;
+	uint64_t done, n, have = 0;
+	size_t i;
+	int rc = 0;
+
+	if (op->npieces == 0)
+		return segment_put(s, r, place, op->data, op->len, e);
+	segment = xmalloc(SEGMENT);
+	for (i = 0; i < op->npieces && rc == 0; i++) {
+		p = &op->pieces[i];
+		for (done = 0; done < p->len && rc == 0; done += n) {
+			n = p->len - done < SEGMENT - have ? p->len - done : SEGMENT - have;
+			if (p->from == NULL)
+				memcpy(segment + have, (const char *)op->data + p->offset + done, (size_t)n);
+			else
+				rc = read_piece(s, &f, p, done, segment + have, n, e);
+			have += n;
+			if (rc == 0 && have == SEGMENT) {
+				rc = segment_put(s, r, place, segment, have, e);
+				place += have;
+				have = 0;
+			}
+		}
+		reader_release(&f);
+		f = (struct reader){ .s = s };
+	}
+	if (rc == 0 && have > 0)
+		rc = segment_put(s, r, place, segment, have, e);
+	free(segment);
+	return rc;
+}
+
 static int
 do_write(struct sqlite_store *s, struct store_op *op, struct err *e)
 {
@@ -660,7 +717,7 @@ do_write(struct sqlite_store *s, struct store_op *op, struct err *e)
 	r.base = MIDDLE;
 	r.size = op->len;
 	r.run = segment_run(op->len);
-	if (segment_put(s, &r, r.base, op->data, op->len, e) < 0)
+	if (put_content(s, &r, r.base, op, e) < 0)
 		return -1;
 	return save(s, &r, op, e);
 }
@@ -782,7 +839,7 @@ do_replace(struct sqlite_store *s, struct store_op *op, struct err *e)
 	place = r.base + op->upto;
 	if (op->upto > 0 && op->upto < r.size && split(s, op->path, &r, place, e) < 0)
 		return -1;
-	if (cut(s, &r, r.base, place, e) < 0 || segment_put(s, &r, place - op->len, op->data, op->len, e) < 0)
+	if (cut(s, &r, r.base, place, e) < 0 || put_content(s, &r, place - op->len, op, e) < 0)
 		return -1;
 	r.size = r.size - op->upto + op->len;
 	r.base = place - op->len;
@@ -808,6 +865,8 @@ check_prefix(struct sqlite_store *s, const struct store_op *op, struct err *e)
 		return -1;
 	if (rc == 0 || op->upto > f.row.size)
 		return err_set(e, ERR_CONFLICT, "%s: has changed: it is shorter than what was to be replaced", op->path);
+	if (op->unchecked)
+		return 0;
 	f.path = xstrdup(op->path);
 	piece = xmalloc(SEGMENT);
 	sha1_init(&h);
@@ -1035,7 +1094,7 @@ memory_unlock(void *lock)
 
 #define COMMON \
 	.close = sqlite_close, .stat = sqlite_stat, .list = sqlite_list, .file_open = sqlite_file_open, \
-	.file_read = sqlite_file_read, .file_close = sqlite_file_close, .hold = sqlite_hold, .release = sqlite_release, .commit = sqlite_commit
+	.file_read = sqlite_file_read, .file_close = sqlite_file_close, .hold = sqlite_hold, .release = sqlite_release, .pieces = true, .commit = sqlite_commit
 
 const struct store_backend store_sqlite = {
 	.scheme = "sqlite",

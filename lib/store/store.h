@@ -114,6 +114,17 @@ enum store_op_kind {
 	STORE_OP_REPLACE_PREFIX, /* the first `upto` bytes, whose SHA-1 must be `sha1`, become data; what follows stays */
 };
 
+/*
+ * Content may be put together from pieces, so that what moves from one file to another never has to be in memory: len
+ * bytes at offset of the file `from` as it was before the commit, or of the operation's own data where from is NULL. A
+ * piece that is not there in full is ERR_CONFLICT. On redis they are read before the commit. The file must not be one that this or an earlier operation of the commit
+ * changes (ERR_USAGE).
+ */
+struct store_piece {
+	const char *from;
+	uint64_t offset, len;
+};
+
 struct store_op {
 	enum store_op_kind kind;
 	const char *path;
@@ -123,6 +134,9 @@ struct store_op {
 	uint64_t offset;		/* out: APPEND */
 	uint64_t upto;			/* REPLACE_PREFIX */
 	unsigned char sha1[20];		/* REPLACE_PREFIX */
+	bool unchecked;			/* REPLACE_PREFIX: sha1 is not given; an EXPECT says what the file must be */
+	const struct store_piece *pieces;	/* WRITE, REPLACE_PREFIX: when npieces is not 0, the content instead of data */
+	size_t npieces;
 };
 
 /*

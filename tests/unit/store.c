@@ -618,6 +618,68 @@ prefixes(void)
 	store_close(s);
 }
 
+/* Content that is put together from other files, which need not be in memory. */
+static void
+pieces(void)
+{
+	struct store *s = fresh();
+	struct err e = ERR_INIT;
+	struct buf b = BUF_INIT;
+	char *big = xmalloc(300001);
+	struct store_piece some[] = { { "/log", 0, 2 }, { "/log", 4, 2 }, { NULL, 1, 3 }, { "//other/", 0, 1 }, { "/log", 0, 0 } };
+	struct store_piece moved[] = { { "/big", 5, 200000 }, { NULL, 0, 1 }, { "/big", 200005, 99995 } };
+	struct store_piece long_one[] = { { "/log", 3, 100 } }, gone[] = { { "/nope", 0, 1 } }, beyond[] = { { NULL, 2, 3 } }, self[] = { { "/new", 0, 1 } };
+	struct store_op ops[] = {
+		{ .kind = STORE_OP_WRITE, .path = "/new", .data = "<abc>", .len = 5, .pieces = some, .npieces = 5 },
+		{ .kind = STORE_OP_REPLACE_PREFIX, .path = "/log", .data = "S\n", .len = 2, .upto = 6, .unchecked = true },
+		{ .kind = STORE_OP_EXPECT, .path = "/log" },
+	};
+	size_t i;
+
+	put(s, "/log", "1\n2\n3\n4\n");
+	put(s, "/other", "o");
+	ops[2].version = version(s, "/log") + 1;
+	ok(store_commit(s, ops, 3, &e) == -1 && e.code == ERR_CONFLICT, "%s: an unchecked prefix still heeds an expectation", kind);
+	ops[2].version = version(s, "/log");
+	ok(store_commit(s, ops, 3, &e) == 0, "%s: pieces of a file whose prefix the same commit replaces: %s", kind, e.msg);
+	reads(s, "/new", "1\n3\nabco", "are what was there before");
+	reads(s, "/log", "S\n4\n", "and the prefix is replaced");
+	ops[1].upto = 100;
+	ok(store_commit(s, &ops[1], 1, &e) == -1 && e.code == ERR_CONFLICT, "%s: an unchecked prefix longer than the file is a conflict", kind);
+	ops[0].npieces = 1;
+	ops[0].pieces = long_one;
+	ok(store_commit(s, ops, 1, &e) == -1 && e.code == ERR_CONFLICT, "%s: a piece longer than its file is a conflict", kind);
+	ops[0].pieces = gone;
+	ok(store_commit(s, ops, 1, &e) == -1 && e.code == ERR_CONFLICT, "%s: so is one of no file", kind);
+	ops[0].pieces = self;
+	ok(store_commit(s, ops, 1, &e) == -1 && e.code == ERR_USAGE, "%s: a file cannot be made of itself", kind);
+	ops[0].pieces = beyond;
+	ops[0].len = 4;
+	ok(store_commit(s, ops, 1, &e) == -1 && e.code == ERR_USAGE, "%s: a piece beyond the data is refused", kind);
+	reads(s, "/new", "1\n3\nabco", "and nothing has changed");
+
+	for (i = 0; i < 300000; i++)
+		big[i] = (char)('a' + i % 23);
+	big[300000] = '\0';
+	put(s, "/big", big);
+	put(s, "/log", "head\ntail");
+	memcpy(&ops[0], &(struct store_op){ .kind = STORE_OP_REPLACE_PREFIX, .path = "/log", .data = "|", .len = 1, .upto = 5,
+		.pieces = moved, .npieces = 3 }, sizeof(ops[0]));
+	sha1_of("head\n", 5, ops[0].sha1);
+	memcpy(&ops[1], &(struct store_op){ .kind = STORE_OP_DELETE, .path = "/big" }, sizeof(ops[1]));
+	ok(store_commit(s, ops, 2, &e) == 0, "%s: a prefix of pieces of a file that the same commit deletes: %s", kind, e.msg);
+	ok(store_read(s, "/log", &b, NULL, &e) == 0 && b.len == 300000, "%s: long pieces are there in full", kind);
+	ok(memcmp(b.data, big + 5, 200000) == 0 && b.data[200000] == '|' && memcmp(b.data + 200001, big + 200005, 99995) == 0 &&
+	    memcmp(b.data + 299996, "tail", 4) == 0, "%s: and in order", kind);
+	ok(store_stat(s, "/big", NULL, &e) == 0, "%s: the file is gone", kind);
+	store_append(s, "/log", "!", 1, NULL, &e);
+	buf_reset(&b);
+	ok(store_read(s, "/log", &b, NULL, &e) == 0 && b.len == 300001 && b.data[300000] == '!', "%s: and can be appended to", kind);
+	buf_release(&b);
+	free(big);
+	store_close(s);
+}
+
 /* Large values, and appends to them. */
 static void
 large(void)
@@ -870,6 +932,7 @@ all(const char *name, const char *where, bool is_shared)
 	commit_all();
 	commit_refused();
 	prefixes();
+	pieces();
 	large();
 	locking();
 	if (shared) {

@@ -1,0 +1,227 @@
+/* ag2-compact: the old part of a history goes, what stays can stand alone; see man/ag2-compact.1. */
+#include "upkeep_cmd.h"
+
+#include "base/alloc.h"
+#include "base/run.h"
+#include "compact/compact.h"
+#include "event/render.h"
+#include "stream.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char *url, *config, *stream_given, *model, *chars;
+static bool in_place, skip_bad, strict, undo;
+static long max_events, max_tokens, status_fd = -1;
+
+static const struct opt table[] = {
+	CLI_OPT_STORE(&url),
+	CLI_OPT_CONFIG(&config),
+	{ 0, "stream", OPT_STRING, &stream_given, "S", "the log of this stream (@last) instead of standard input" },
+	{ 'i', "in-place", OPT_FLAG, &in_place, NULL, "compact the log itself; what goes becomes a segment beside it" },
+	{ 'm', "model", OPT_STRING, &model, "PROVIDER:MODEL", "the model that summarizes" },
+	{ 0, "max-events", OPT_INT, &max_events, "N", "act only on more than N conversational events" },
+	{ 0, "max-tokens", OPT_INT, &max_tokens, "N", "act only when they cost more than N tokens, as estimated" },
+	{ 0, "chars-per-token", OPT_STRING, &chars, "N|auto", "code points that are a token (4); auto: one that is not ASCII is a token" },
+	{ 0, "undo", OPT_FLAG, &undo, NULL, "put the last segment back" },
+	{ 0, "skip-bad", OPT_FLAG, &skip_bad, NULL, "bad lines are skipped and named, and the exit status stays 0" },
+	{ 0, "strict", OPT_FLAG, &strict, NULL, "stop at the first bad line" },
+	{ 0, "status-fd", OPT_INT, &status_fd, "N", "write lifecycle events to this descriptor" },
+	{ 0 }
+};
+
+static char *
+strategy_help(void)
+{
+	struct buf text = BUF_INIT;
+	struct compact_info info;
+	size_t i;
+
+	buf_adds(&text, "\nStrategies (STRATEGY or STRATEGY:KEY=VALUE):\n");
+	for (i = 0; compact_list(i, &info); i++)
+		buf_addf(&text, "  %s:%s\n        %s\n", info.name, info.params, info.summary);
+	buf_adds(&text, "\nTokens are estimated: code points divided by --chars-per-token, rounded down for each text.\n"
+	    "\nExamples:\n"
+	    "  ag2-compact --stream @last -i --max-events 200 tail-window:100\n"
+	    "  ag2-compact --stream @last -i --max-events 200 -m openai:gpt-5-mini summarize:100\n"
+	    "  ag2-store log cat --current @last | ag2-compact tail-window:20\n");
+	return buf_detach(&text, NULL);
+}
+
+static enum jsonl_bad
+on_bad(void)
+{
+	if (strict)
+		return JSONL_BAD_STOP;
+	if (stream_given != NULL)
+		return JSONL_BAD_ONCE;
+	return skip_bad ? JSONL_BAD_SKIP : JSONL_BAD_COUNT;
+}
+
+static void
+check_options(const struct opts *o, int n, char *const *args)
+{
+	if (skip_bad && strict)
+		cli_usage(o, "--skip-bad and --strict exclude each other");
+	if ((in_place || undo) && stream_given == NULL)
+		cli_usage(o, "%s needs --stream", undo ? "--undo" : "-i");
+	if (n > 1)
+		cli_usage(o, "one strategy, not '%s' as well", args[1]);
+	if (undo && n > 0)
+		cli_usage(o, "--undo takes no strategy");
+	if (n == 0 && config == NULL && !undo)
+		cli_usage(o, "which strategy? tail-window:N, summarize:N or exec:CMD");
+	upkeep_cmd_status_fd(o, status_fd);
+}
+
+static int
+chars_per_token(const struct opts *o)
+{
+	long n;
+
+	if (chars == NULL)
+		return CHARS_PER_TOKEN;
+	if (strcmp(chars, "auto") == 0)
+		return CHARS_AUTO;
+	if (parse_long(chars, "--chars-per-token", &n, NULL) < 0 || n < 1 || n > 1000000)
+		cli_usage(o, "--chars-per-token: a number from 1 on, or auto");
+	return (int)n;
+}
+
+/* The file's strategy has the file's trigger: none never fires. One given here acts unless a threshold given here holds it. */
+static bool
+read_spec(struct compact *c, const struct upkeep_cmd *u, const struct opts *o, char *given)
+{
+	const struct upkeep *file = &u->agent.compact;
+	struct err e = ERR_INIT;
+
+	c->trigger = (struct trigger){ .max_events = max_events, .max_tokens = max_tokens, .chars_per_token = chars_per_token(o) };
+	if (given != NULL) {
+		if (compact_spec_parse(&c->spec, given, &e) < 0)
+			cli_usage(o, "%s", e.msg);
+		return true;
+	}
+	if (file->strategy == NULL)
+		log_die(78, "%s: there is no 'compact:' in it, and no strategy was given", config);
+	if (compact_spec_copy(&c->spec, &u->agent, &e) < 0)
+		log_fail(&e);
+	if (!trigger_is_set(&c->trigger)) {
+		c->trigger.max_events = file->max_events > 0 ? file->max_events : 0;
+		c->trigger.max_tokens = file->max_tokens > 0 ? file->max_tokens : 0;
+	}
+	if (chars == NULL && file->chars_per_token > 0)
+		c->trigger.chars_per_token = file->chars_per_token > 1000000 ? 1000000 : (int)file->chars_per_token;
+	return trigger_is_set(&c->trigger);
+}
+
+static int
+put_line(void *arg, const char *line, size_t len, struct err *e)
+{
+	cli_write(line, len);
+	out_write("\n", 1);
+	return 0;
+}
+
+static noreturn void
+fail(const struct err *e)
+{
+	out_flush();
+	if (run_interrupted() != 0)
+		cli_die_by(run_interrupted());
+	log_fail(e);
+}
+
+static char *
+resolve(struct store *s)
+{
+	struct err e = ERR_INIT;
+	char *id;
+
+	if (stream_resolve(s, stream_given, &id, NULL, &e) < 0)
+		log_fail(&e);
+	return id;
+}
+
+static void
+compact(struct compact *c, struct upkeep_cmd *u)
+{
+	struct store *s = stream_given ? cli_open(url, u->agent.store, in_place ? STORE_WRITE : STORE_READ) : NULL;
+	char *stream = s ? resolve(s) : NULL;
+	struct err e = ERR_INIT;
+	int rc;
+
+	upkeep_cmd_env(u, s, stream, model);
+	c->model = upkeep_cmd_model(u, model, "compact");
+	c->env = (const char *const *)u->env;
+	c->tmpdir = cli_env("TMPDIR");
+	c->on_bad = on_bad();
+	c->run.agent = u->agent.name;
+	c->run.status_fd = (int)status_fd;
+	run_catch_signals();
+	if (s == NULL)
+		rc = compact_filter(c, 0, "stdin", put_line, NULL, &e);
+	else if (in_place)
+		rc = compact_stream(c, s, stream, &e);
+	else
+		rc = compact_filter_stream(c, s, stream, put_line, NULL, &e);
+	if (rc < 0)
+		fail(&e);
+	store_close(s);
+	free(stream);
+}
+
+static void
+run_undo(struct upkeep_cmd *u)
+{
+	struct store *s = cli_open(url, u->agent.store, STORE_WRITE);
+	char *stream = resolve(s);
+	struct err e = ERR_INIT;
+
+	if (compact_undo(s, stream, &e) < 0)
+		fail(&e);
+	store_close(s);
+	free(stream);
+}
+
+/* Nothing to be done: a filter gives what it gets. */
+static void
+pass(struct compact *c, struct upkeep_cmd *u)
+{
+	if (in_place)
+		return;
+	c->trigger.max_events = LONG_MAX;
+	compact(c, u);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct opts o = { .program = "ag2-compact",
+		.usage = "ag2-compact [-s URL] [-c FILE] [--stream S [-i]] [--skip-bad|--strict] [-m MODEL] [--max-events N]\n"
+		    "                   [--max-tokens N] [--chars-per-token N] [--status-fd N] [STRATEGY]\n"
+		    "       ag2-compact [-s URL] [-c FILE] --stream S --undo",
+		.summary = "Trims the history of a stream: its newest events stay, the others go or are summarized.", .table = table };
+	struct compact c = { .run = { .status_fd = -1 } };
+	struct upkeep_cmd u;
+	int n, status;
+
+	cli_start("ag2-compact");
+	o.more = strategy_help();
+	n = cli_parse(&o, argc, argv, false);
+	check_options(&o, n, argv);
+	upkeep_cmd_open(&u, config);
+	if (undo)
+		run_undo(&u);
+	else if (read_spec(&c, &u, &o, n > 0 ? argv[0] : NULL))
+		compact(&c, &u);
+	else
+		pass(&c, &u);
+	status = stream_given == NULL && c.bad > 0 && !skip_bad ? 65 : 0;
+	compact_spec_release(&c.spec);
+	upkeep_run_release(&c.run);
+	upkeep_cmd_release(&u);
+	out_close();
+	free((char *)(uintptr_t)o.more);
+	return status;
+}
