@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define ID_SIZE 256		/* a stream id in the pipe of work: what is written and read in one piece */
-#define LOCK_TTL_MS (24 * 3600 * 1000LL)
+#define LOCK_TTL_MS 60000	/* renewed while it is held, where it has to be */
 
 /* ---- the plan ---- */
 

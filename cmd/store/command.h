@@ -22,6 +22,7 @@ struct command {
 extern const struct command command_init, command_tool;				/* agent.c */
 extern const struct command command_ls, command_tree;				/* ls.c */
 extern const struct command command_export, command_import;			/* archive.c */
+extern const struct command command_history, command_restore, command_edit;	/* history.c */
 extern const struct command command_exists, command_stat;			/* stat.c */
 extern const struct command command_cat, command_write, command_append, command_rm;	/* file.c */
 extern const struct command command_lock, command_run;				/* run.c */

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LOCK_TTL_MS (24 * 3600 * 1000LL)
+#define LOCK_TTL_MS 60000	/* renewed while it is held, where it has to be */
 #define MEMORY_WAIT_MS (600 * 1000LL)	/* for a model that works on memory in another stream's run */
 #define TRIES 4
 #define RUNNING_DIR "/.ag2/running"
