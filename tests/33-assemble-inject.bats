@@ -101,6 +101,19 @@ alerts() {
 	has 'P([FATAL' "$(alerts alert <in2)"
 }
 
+@test "a HaltEvent delivers the alerts that it lists, and no others" {
+	{ AL warning a W; AL fatal zz z; U q; } >in
+	echo '{"type": "HaltEvent", "data": {"reason": "FATAL: z", "source": "zz", "alerts": [{"__event__": "ObserverAlert", "source": "zz", "severity": {"__enum__": "Severity", "value": "fatal"}, "message": "z", "data": {}}]}}' >>in
+	for how in "" --as-ag2; do
+		ag2-assemble $how alert <in >out
+		has 'WARNING] (a): W' "$(head -n 1 out)"
+		hasnt FATAL "$(head -n 1 out)"
+		[ "$(grep -c '"Prompt"' out)" -eq 1 ]
+		A r | cat in - | ag2-assemble $how alert >out
+		[ "$(grep -c '"Prompt"' out)" -eq 0 ] || fail "delivered, and shown again: $(head -n 1 out)"
+	done
+}
+
 @test "inject: adds what the command prints, given the events" {
 	{ U a; A b; } >in
 	shapes "P(2) U(a) A(b)" 'inject:wc -l | tr -d " "' <in

@@ -21,6 +21,7 @@ struct pending {
 	char key[KEY];
 	bool fatal;
 	bool offered;			/* a request or results event followed: the next response has seen it */
+	bool listed;			/* by a HaltEvent */
 };
 
 struct alert {
@@ -107,24 +108,24 @@ offer_all(struct alert *a)
 		offer(a, a->looked_at);
 }
 
-/* Takes out the pending alerts that are seen now. */
+/* Takes out the pending alerts that are seen now: those marked so, and with `response` those that were offered to it. */
 static void
-forget_seen(struct alert *a)
+forget_seen(struct alert *a, bool response)
 {
-	size_t i, kept = 0;
+	size_t i, kept = 0, looked_at = 0;
 
-	if (a->offered == 0)
-		return;
 	for (i = 0; i < a->n; i++) {
-		if (a->pending[i].offered) {
+		if (a->pending[i].listed || (response && a->pending[i].offered)) {
+			a->offered -= a->pending[i].offered;
 			idset_add(&a->seen, a->pending[i].key, KEY, NULL);
 			event_free(a->pending[i].event);
 		} else {
 			a->pending[kept++] = a->pending[i];
+			looked_at += i < a->looked_at;
 		}
 	}
 	a->n = kept;
-	a->offered = a->looked_at = 0;
+	a->looked_at = looked_at;
 	idset_reset(&a->waiting);
 	for (i = 0; i < kept; i++)
 		idset_add(&a->waiting, a->pending[i].key, KEY, NULL);
@@ -171,6 +172,7 @@ take_halt(struct alert *a, struct event *ev, struct err *e)
 	struct json_object *data = event_data(ev, e), *list;
 	char key[KEY];
 	size_t i, j, n;
+	bool any = false;
 
 	if (data == NULL)
 		return -1;
@@ -181,9 +183,10 @@ take_halt(struct alert *a, struct event *ev, struct err *e)
 		idset_add(&a->seen, key, KEY, NULL);
 		j = idset_find(&a->waiting, key, KEY);
 		if (j != SIZE_MAX)
-			offer(a, j);
+			any = a->pending[j].listed = true;
 	}
-	forget_seen(a);
+	if (any)
+		forget_seen(a, false);
 	return 0;
 }
 
@@ -206,8 +209,8 @@ alert_event(struct stage *s, struct event *ev, struct err *e)
 			return chain_bad(s->chain, ev, &why, e);
 		if (flags & (EV_REQUEST | EV_RESULTS))
 			offer_all(a);
-		if (flags & EV_RESPONSE)
-			forget_seen(a);
+		if ((flags & EV_RESPONSE) && a->offered > 0)
+			forget_seen(a, true);
 	}
 	return stage_event(s->next, ev, e);
 }
