@@ -145,6 +145,23 @@ load assemble
 		shapes "U(a) OpenAIReasoningEvent A(b) U(c) U(d)"
 }
 
+@test "a builtin call has one result; no body holds a single result that answers nothing in it" {
+	U q >in
+	echo '{"type": "BuiltinToolCallEvent", "data": {"id": "b1", "name": "search", "arguments": "{}"}}' >>in
+	for i in 1 2; do
+		r "b1=found $i" | sed 's/ToolResultEvent/ToolErrorEvent/'
+	done >>in
+	A ok >>in
+	shapes "U(q) BuiltinToolCallEvent ToolErrorEvent A(ok)" <in
+	has 'line 4: second result' "$(cat err)"
+	U again >>in
+	for model in openai:m anthropic:m; do
+		ag2-ask -n -m $model <in >body 2>err
+		[ "$(jq -c '[.messages[].role]' body)" = '["user","assistant","user"]' ] || fail "$model: $(cat body)"
+		hasnt found "$(cat body)"
+	done
+}
+
 @test "a builtin call goes when its reasoning item was cut off" {
 	{
 		U a

@@ -138,6 +138,7 @@ struct walker {
 	const struct walk *w;
 	void *b;
 	struct json_object *covered;	/* the ids that results containers answer */
+	struct json_object *open;	/* the ids of the last response's calls, until a request; those taken alone are out of it */
 	struct json_object **loose;	/* results that are in none and stand next to each other */
 	size_t loose_n, loose_cap;
 };
@@ -154,15 +155,40 @@ flush_loose(struct walker *wk, struct err *e)
 	return rc;
 }
 
-/* A result is logged by itself and again in the container of its round: sent is the container's, else its own (AG2: never). */
+static void
+note_id(void *arg, const char *id, size_t len)
+{
+	char *key = xmemdup0(id, len);
+
+	json_object_object_add(arg, key, json_object_new_boolean(1));
+	free(key);
+}
+
+/* Requests and responses end what can be answered. */
+static int
+note_open(struct walker *wk, struct event *ev, struct err *e)
+{
+	if ((ev->type->flags & (EV_REQUEST | EV_SUMMARY | EV_RESPONSE)) == 0)
+		return 0;
+	json_object_put(wk->open);
+	wk->open = json_object_new_object();
+	return ev->type->flags & EV_RESPONSE ? event_ids(ev, note_id, wk->open, e) : 0;
+}
+
+/*
+ * A result is logged by itself and again in the container of its round: sent is the container's, else its own (AG2: never,
+ * or whatever it answers). One for a call that was made on the provider's side answers nothing that is sent.
+ */
 static void
 loose_result(struct walker *wk, const struct event *ev, struct json_object *data)
 {
 	const char *id = json_get_text(data, "parent_id", NULL);
+	bool as_ag2 = wk->r->as_ag2;
 
-	if ((wk->r->as_ag2 && !wk->w->ag2_takes_loose) || strncmp(ev->type->last, "Tool", 4) != 0 || id == NULL ||
-	    json_object_object_get_ex(wk->covered, id, NULL))
+	if ((as_ag2 && (!wk->w->ag2_takes_loose || strncmp(ev->type->last, "Tool", 4) != 0)) || id == NULL ||
+	    json_object_object_get_ex(wk->covered, id, NULL) || (!as_ag2 && !json_object_object_get_ex(wk->open, id, NULL)))
 		return;
+	json_object_object_del(wk->open, id);
 	wk->loose = xgrow(wk->loose, wk->loose_n, &wk->loose_cap, sizeof(struct json_object *));
 	wk->loose[wk->loose_n++] = json_object_get(data);
 }
@@ -218,7 +244,7 @@ one_event(struct walker *wk, struct event *ev, struct err *e)
 		loose_result(wk, ev, data);
 		return 0;
 	}
-	if (flush_loose(wk, e) < 0)
+	if (flush_loose(wk, e) < 0 || note_open(wk, ev, e) < 0)
 		return -1;
 	if (own)
 		return wk->w->replay(wk->b, ev->type, data, e);
@@ -229,15 +255,6 @@ one_event(struct walker *wk, struct event *ev, struct err *e)
 	return flags & EV_SUMMARY ? summary(wk, data, e) : wk->w->response(wk->b, data, e);
 }
 
-static void
-note_covered(void *arg, const char *id, size_t len)
-{
-	char *key = xmemdup0(id, len);
-
-	json_object_object_add(arg, key, json_object_new_boolean(1));
-	free(key);
-}
-
 static int
 walk(struct walker *wk, struct err *e)
 {
@@ -245,7 +262,7 @@ walk(struct walker *wk, struct err *e)
 	size_t i;
 
 	for (i = 0; i < r->events_n; i++) {
-		if ((r->events[i]->type->flags & EV_RESULTS) && event_ids(r->events[i], note_covered, wk->covered, e) < 0)
+		if ((r->events[i]->type->flags & EV_RESULTS) && event_ids(r->events[i], note_id, wk->covered, e) < 0)
 			return event_wrap(r->events[i], e);
 		event_forget(r->events[i]);
 	}
@@ -262,12 +279,13 @@ walk(struct walker *wk, struct err *e)
 int
 walk_history(const struct llm_request *r, const struct walk *w, void *b, struct err *e)
 {
-	struct walker wk = { .r = r, .w = w, .b = b, .covered = json_object_new_object() };
+	struct walker wk = { .r = r, .w = w, .b = b, .covered = json_object_new_object(), .open = json_object_new_object() };
 	int rc = walk(&wk, e);
 
 	while (wk.loose_n > 0)
 		json_object_put(wk.loose[--wk.loose_n]);
 	free(wk.loose);
 	json_object_put(wk.covered);
+	json_object_put(wk.open);
 	return rc;
 }

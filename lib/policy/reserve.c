@@ -16,7 +16,7 @@ reserve_init(struct reserve *r, int chars_per_token)
 {
 	struct json_object *error = mend_error("", 0, "", 0);
 
-	*r = (struct reserve){ .chars = chars_per_token, .response = -1, .ids = IDSET_INIT };
+	*r = (struct reserve){ .chars = chars_per_token, .response = -1, .ids = IDSET_INIT, .builtin = IDSET_INIT };
 	r->error = mend_result_tokens(json_get(error, "data"), chars_per_token);
 	json_object_put(error);
 }
@@ -25,6 +25,7 @@ void
 reserve_release(struct reserve *r)
 {
 	idset_release(&r->ids);
+	idset_release(&r->builtin);
 	free(r->calls);
 }
 
@@ -119,13 +120,22 @@ take_result(struct reserve *r, struct json_object *data)
 	size_t len = 0;
 	const char *id = json_get_text(data, "parent_id", &len);
 	struct reserve_call *call = call_of(r, id, len);
-	int64_t tokens = mend_result_tokens(data, r->chars);
+	int64_t tokens;
 
+	if (call == NULL && id != NULL && idset_find(&r->builtin, id, len) != SIZE_MAX)
+		return 0;
+	tokens = mend_result_tokens(data, r->chars);
 	if (call == NULL)
 		return tokens;
 	call->alone = true;
 	call->tokens = tokens > call->tokens ? tokens : call->tokens;
 	return 0;
+}
+
+static void
+open_builtin(void *arg, const char *id, size_t len)
+{
+	idset_add(&((struct reserve *)arg)->builtin, id, len, NULL);
 }
 
 int64_t
@@ -144,6 +154,10 @@ reserve_step(struct reserve *r, struct event *ev, int64_t number, struct reserve
 		r->response = number;
 		event_ids(ev, open_call, r, NULL);
 	}
+	if (flags & (EV_REQUEST | EV_SUMMARY))
+		idset_reset(&r->builtin);
+	if (flags & EV_BUILTIN_CALL)
+		event_ids(ev, open_builtin, r, NULL);
 	if (flags & EV_REQUEST)
 		return mend_blank_request(data) ? mend_request_tokens(r->chars) : 0;
 	if (flags & EV_RESULT)

@@ -16,6 +16,7 @@ struct reserve {
 	int64_t response;	/* number of the response whose calls may still be answered; -1: none */
 	struct idset ids;	/* of its calls */
 	struct reserve_call *calls;
+	struct idset builtin;	/* ids of the builtin calls since the last request: their results are sent as they are */
 	size_t cap;
 };
 

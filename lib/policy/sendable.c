@@ -69,6 +69,8 @@ struct sendable {
 	struct stage stage;
 	struct unit unit;
 	struct idset builtin;		/* ids of the builtin calls since the last request */
+	bool *builtin_answered;		/* by the number of the id */
+	size_t builtin_cap;
 	struct event_list pending;	/* from an anchor or turn item on, until its response */
 	struct event_list notes;	/* wait for the unit to be closed */
 	struct idset late;
@@ -526,6 +528,17 @@ on_results(struct sendable *s, struct event *ev, struct json_object *data, struc
 	return rc < 0 ? rc : after_results(s, e);
 }
 
+static int
+builtin_result(struct sendable *s, struct event *ev, size_t call, struct err *e)
+{
+	if (s->builtin_answered[call]) {
+		count(s, SECOND, ev->number);
+		return 0;
+	}
+	s->builtin_answered[call] = true;
+	return forward(s, ev, e);
+}
+
 /* A result that came alone: a record of the round, which is used when no container comes. */
 static int
 on_result(struct sendable *s, struct event *ev, struct json_object *data, struct err *e)
@@ -535,10 +548,11 @@ on_result(struct sendable *s, struct event *ev, struct json_object *data, struct
 	size_t len = 0, i;
 	const char *id = json_get_text(data, "parent_id", &len);
 
-	if (id != NULL && idset_find(&s->builtin, id, len) != SIZE_MAX)
-		return forward(s, ev, e);
 	i = unit_call(u, id, len);
 	if (i == SIZE_MAX) {
+		i = id != NULL ? idset_find(&s->builtin, id, len) : SIZE_MAX;
+		if (i != SIZE_MAX)
+			return builtin_result(s, ev, i, e);
 		if (fate_of(s, id, len, &late, ev) != LATE)
 			return 0;
 		if (late->slot == NO_SLOT) {
@@ -640,11 +654,14 @@ on_calls(struct sendable *s, struct event *ev, struct err *e)
 static int
 on_builtin_call(struct sendable *s, struct event *ev, struct json_object *data, struct err *e)
 {
-	size_t len;
+	size_t len, i;
 	const char *id = json_get_text(data, "id", &len);
 
-	if (id != NULL && len > 0)
-		idset_add(&s->builtin, id, len, NULL);
+	if (id != NULL && len > 0 && unit_call(&s->unit, id, len) == SIZE_MAX) {
+		i = idset_add(&s->builtin, id, len, NULL);
+		s->builtin_answered = xgrow(s->builtin_answered, i, &s->builtin_cap, sizeof(s->builtin_answered[0]));
+		s->builtin_answered[i] = false;
+	}
 	return give_pending(s, true, e) < 0 ? -1 : forward(s, ev, e);
 }
 
@@ -748,7 +765,7 @@ pass(struct sendable *s, struct event *ev, unsigned flags, struct err *e)
 			return 0;
 		return forward(s, ev, e) < 0 || after_results(s, e) < 0 ? -1 : 1;
 	} else if (flags & EV_RESULT) {
-		if (s->builtin.n > 0 || !is_first_loose(&s->unit, ev, &s->ids))
+		if (!is_first_loose(&s->unit, ev, &s->ids))
 			return 0;
 	} else if (flags & EV_BUILTIN_CALL) {
 		return 0;
@@ -825,6 +842,7 @@ sendable_free(struct stage *stage)
 
 	unit_release(&s->unit);
 	idset_release(&s->builtin);
+	free(s->builtin_answered);
 	event_list_release(&s->pending);
 	event_list_release(&s->notes);
 	forget_slots(s);

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "event/render.h"
 #include "history.h"
+#include "llm/llm.h"
 #include "policy/policy.h"
 #include "stream.h"
 
@@ -184,14 +185,20 @@ is_open(const struct open_calls *open, const char *id)
 static const char *
 check_result(const struct open_calls *open, const struct event_list *l, size_t at, const char *id)
 {
+	struct json_object *data;
+	unsigned flags;
 	size_t i;
 
 	if (is_open(open, id))
 		return NULL;
-	for (i = at; i > 0 && (l->items[i - 1]->type->flags & EV_REQUEST) == 0; i--)
-		if ((l->items[i - 1]->type->flags & EV_BUILTIN_CALL) &&
-		    strcmp(json_get_text(event_data(l->items[i - 1], NULL), "id", NULL), id) == 0)
+	for (i = at; i > 0 && (l->items[i - 1]->type->flags & EV_REQUEST) == 0; i--) {
+		flags = l->items[i - 1]->type->flags;
+		data = event_data(l->items[i - 1], NULL);
+		if ((flags & EV_BUILTIN_CALL) && strcmp(json_get_text(data, "id", NULL), id) == 0)
 			return NULL;
+		if ((flags & EV_RESULT) && strcmp(json_get_text(data, "parent_id", NULL), id) == 0)
+			return "a second result of a builtin call";
+	}
 	return "a single result without its call";
 }
 
@@ -240,6 +247,111 @@ check_budget(const struct event_list *in, const struct event_list *out, int64_t 
 		if ((out->items[i]->type->flags & EV_HALT) == 0)
 			tokens += event_tokens(out->items[i], 1, NULL);
 	return budget > 0 && asks && tokens > budget ? "more than the budget" : NULL;
+}
+
+/* ---- what a provider gets ---- */
+
+/* The messages of a body being gone through: the ids that the last assistant's message calls, and are not answered yet. */
+struct talk {
+	struct json_object *calls;
+	const char *wrong;
+};
+
+static void
+take_answer(struct talk *t, const char *id)
+{
+	if (id == NULL || !json_object_object_get_ex(t->calls, id, NULL))
+		t->wrong = "a result in a body that answers no call right before it";
+	else
+		json_object_object_del(t->calls, id);
+}
+
+static bool
+empty_content(struct json_object *content)
+{
+	return content == NULL || (json_object_is_type(content, json_type_string) && blank(json_object_get_string(content))) ||
+	    (json_object_is_type(content, json_type_array) && json_object_array_length(content) == 0);
+}
+
+static void
+take_openai(struct talk *t, struct json_object *m)
+{
+	const char *role = json_get_text(m, "role", NULL);
+	struct json_object *calls = json_get(m, "tool_calls");
+	size_t i;
+
+	if (empty_content(json_get(m, "content")) && calls == NULL)
+		t->wrong = "an empty message in a body";
+	if (strcmp(role, "tool") == 0)
+		take_answer(t, json_get_text(m, "tool_call_id", NULL));
+	else if (json_object_object_length(t->calls) > 0)
+		t->wrong = "a call in a body without its results";
+	for (i = 0; i < length(calls); i++)
+		json_object_object_add(t->calls, json_get_text(json_object_array_get_idx(calls, i), "id", NULL), NULL);
+}
+
+/* Calls and results are blocks here; one message holds all results. */
+static void
+take_anthropic(struct talk *t, struct json_object *m)
+{
+	struct json_object *content = json_get(m, "content"), *one;
+	const char *type;
+	size_t i, results = 0;
+
+	if (empty_content(content))
+		t->wrong = "an empty message in a body";
+	for (i = 0; i < length(content); i++) {
+		one = json_object_array_get_idx(content, i);
+		type = json_get_text(one, "type", NULL);
+		if (strcmp(type, "tool_result") == 0) {
+			take_answer(t, json_get_text(one, "tool_use_id", NULL));
+			results++;
+		}
+	}
+	if (results == 0 && json_object_object_length(t->calls) > 0)
+		t->wrong = "a call in a body without its results";
+	for (i = 0; i < length(content); i++) {
+		one = json_object_array_get_idx(content, i);
+		if (strcmp(json_get_text(one, "type", NULL), "tool_use") == 0)
+			json_object_object_add(t->calls, json_get_text(one, "id", NULL), NULL);
+	}
+}
+
+/* NULL when the body for this provider is what its server takes. */
+static const char *
+check_body(const struct event_list *l, const char *provider, void (*take)(struct talk *, struct json_object *))
+{
+	const struct llm_config config = { .provider = (char *)provider, .model = (char *)"m", .temperature = -1 };
+	const struct llm_request r = { .config = &config, .events = l->items, .events_n = l->n };
+	struct talk t = { .calls = json_object_new_object() };
+	struct json_object *body = NULL, *messages;
+	struct buf text = BUF_INIT;
+	struct err e = ERR_INIT;
+	size_t i;
+
+	if (llm_body(&r, &text, &e) < 0 || json_parse(&body, text.data, text.len, &e) < 0) {
+		printf("# %s: %s\n", provider, e.msg);
+		t.wrong = "no body";
+	}
+	messages = json_get(body, "messages");
+	for (i = 0; i < length(messages) && t.wrong == NULL; i++)
+		take(&t, json_object_array_get_idx(messages, i));
+	if (t.wrong == NULL && json_object_object_length(t.calls) > 0)
+		t.wrong = "a call in a body without its results at the end";
+	if (t.wrong != NULL)
+		printf("# %s: %s\n", provider, text.data);
+	json_object_put(t.calls);
+	json_object_put(body);
+	buf_release(&text);
+	return t.wrong;
+}
+
+static const char *
+check_bodies(const struct event_list *l)
+{
+	const char *wrong = check_body(l, "openai", take_openai);
+
+	return wrong != NULL ? wrong : check_body(l, "anthropic", take_anthropic);
 }
 
 static size_t
@@ -313,6 +425,8 @@ check_output(const struct setting *s, const struct event_list *in, const struct 
 
 	if (wrong == NULL)
 		wrong = check_lines(in, &out->events);
+	if (wrong == NULL && s->answer_open)
+		wrong = check_bodies(&out->events);
 	if (wrong == NULL)
 		wrong = check_budget(in, &out->events, s->budget);
 	if (wrong == NULL && count_of(in, EV_REQUEST) > 0 && count_of(&out->events, EV_REQUEST) == 0)
