@@ -142,3 +142,126 @@ a_end() {
 	status_is 65
 	has "UrlInput(audio) cannot be sent to anthropic"
 }
+
+# ---- openai-responses ----
+
+r_reasoning='{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"gAAA"}'
+r_call='{"id":"fc_1","type":"function_call","status":"completed","call_id":"call_1","name":"weather","arguments":"{\"city\":\"Paris\"}"}'
+r_message='{"id":"msg_1","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"It is mild.","annotations":[]}]}'
+r_completed() {
+	echo "{\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"model\":\"gpt-x\",\"output\":[$1],\"usage\":{\"input_tokens\":9,\"output_tokens\":5,\"total_tokens\":14,\"output_tokens_details\":{\"reasoning_tokens\":2}}}}"
+}
+
+@test "openai-responses: a round of tools; reasoning is logged as AG2's event and sent back with the results" {
+	r_completed "$r_reasoning,$r_call" | events 1
+	{ echo '{"type":"response.output_text.delta","delta":"It is mild."}'; r_completed "$r_message"; } | events 2
+	agent openai-responses:gpt-x
+	OPENAI_API_KEY=sk-secret run -0 --separate-stderr ask "Weather?"
+	output_is "It is mild."
+	grep -q '^POST /responses ' web/1.head
+	has_head 1 'Authorization: Bearer sk-secret'
+	[ "$(sent 1 '[.store, .include]')" = '[false,["reasoning.encrypted_content"]]' ]
+	[ "$(sent 2 '.input[1:]')" = '[{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"gAAA"},{"type":"function_call","call_id":"call_1","name":"weather","arguments":"{\"city\":\"Paris\"}"},{"type":"function_call_output","call_id":"call_1","output":"{\"city\":\"Paris\",\"temp\":21}"}]' ] || fail "$(sent 2 .input)"
+	ag2-store log cat --current s >log
+	events_are log ModelRequest OpenAIReasoningEvent UsageEvent ModelResponse ToolCallsEvent ToolCallEvent ToolResultEvent \
+		ToolResultsEvent UsageEvent ModelResponse
+	[ "$(jq -rs '.[1].type' log)" = ag2.config.openai.events.OpenAIReasoningEvent ]
+	[ "$(jq -s '.[2].data.usage.data.thinking_tokens' log)" = 2 ]
+}
+
+@test "openai-responses: what was recorded plays again, reasoning and all" {
+	r_completed "$r_reasoning,$r_call" | events 1
+	{ echo '{"type":"response.output_text.delta","delta":"It is mild."}'; r_completed "$r_message"; } | events 2
+	agent openai-responses:gpt-x
+	OPENAI_API_KEY=sk-secret AG2_NOW=1780000000 run -0 ag2-ask -c agent.yaml --stream a --record tape "Weather?"
+	AG2_NOW=1780000000 run -0 ag2-ask -c agent.yaml --stream b --replay tape "Weather?"
+	output_is "It is mild."
+	diff <(ag2-store log cat a) <(ag2-store log cat b)
+	run grep -c sk-secret tape
+	output_is 0
+}
+
+@test "openai-responses: a stream without response.completed is 69, and nothing is logged" {
+	echo '{"type":"response.output_text.delta","delta":"half"}' | events any
+	agent openai-responses:gpt-x
+	OPENAI_API_KEY=k run --separate-stderr ask Hi
+	status_is 69
+	has incomplete "$stderr"
+	nothing_is_logged
+}
+
+# ---- gemini ----
+
+@test "gemini: a round of tools; the thought signature is logged and sent back" {
+	echo '{"candidates":[{"content":{"parts":[{"functionCall":{"name":"weather","args":{"city":"Paris"}},"thoughtSignature":"c2ln"}],"role":"model"},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":5,"totalTokenCount":14}}' | events 1
+	echo '{"candidates":[{"content":{"parts":[{"text":"It is mild."}],"role":"model"},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":5,"totalTokenCount":14}}' | events 2
+	agent gemini:gemini-x
+	GEMINI_API_KEY=g-secret run -0 --separate-stderr ask "Weather?"
+	output_is "It is mild."
+	grep -q '^POST /v1beta/models/gemini-x:streamGenerateContent?alt=sse ' web/1.head
+	has_head 1 'x-goog-api-key: g-secret'
+	[ "$(sent 2 '.contents[1].parts[0].thoughtSignature')" = c2ln ]
+	[ "$(sent 2 '.contents[2].parts[0].functionResponse | .name, .response')" = 'weather
+{"city":"Paris","temp":21}' ]
+	[ "$(sent 2 '.contents[2].parts[0].functionResponse.id == .contents[1].parts[0].functionCall.id')" = true ]
+	round_is_logged GeminiToolCallEvent
+	run ask --no-stream Again
+	grep -q '^POST /v1beta/models/gemini-x:generateContent ' web/3.head
+}
+
+@test "gemini: a call that has no signature says so to the models that ask for one" {
+	printf '%s\n' '{"type": "ModelRequest", "data": {"parts": [{"__event__": "TextInput", "content": "q"}]}}' \
+		'{"type": "ModelResponse", "data": {"message": null, "tool_calls": {"calls": [{"__event__": "ToolCallEvent", "id": "c", "name": "f", "arguments": "{}"}]}}}' \
+		'{"type": "ToolResultsEvent", "data": {"results": [{"__event__": "ToolErrorEvent", "parent_id": "c", "name": "f", "error": {"__exception__": "E", "message": "no"}, "result": {"data": {"parts": [{"__event__": "TextInput", "content": "E: no"}]}}}]}}' >history
+	ag2-ask -n -m gemini:gemini-3-pro <history >body
+	[ "$(jq -r '.contents[1].parts[0].thoughtSignature' body)" = skip_thought_signature_validator ]
+	[ "$(jq -c '.contents[2].parts[0].functionResponse.response' body)" = '{"error":"E: no"}' ]
+	ag2-ask -n -m gemini:gemini-2.5-flash <history >body
+	[ "$(jq -r '.contents[1].parts[0].thoughtSignature' body)" = null ]
+}
+
+@test "gemini: a stream without finishReason is 69, and nothing is logged" {
+	echo '{"candidates":[{"content":{"parts":[{"text":"half"}]}}]}' | events any
+	agent gemini:gemini-x
+	GEMINI_API_KEY=k run --separate-stderr ask Hi
+	status_is 69
+	has incomplete "$stderr"
+	nothing_is_logged
+}
+
+# ---- ollama ----
+
+@test "ollama: a round of tools, without a key" {
+	lines 1 <<-'END'
+		{"model":"llama-x","message":{"role":"assistant","content":"","tool_calls":[{"function":{"name":"weather","arguments":{"city":"Paris"}}}]},"done":false}
+		{"model":"llama-x","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","prompt_eval_count":9,"eval_count":5}
+	END
+	lines 2 <<-'END'
+		{"model":"llama-x","message":{"role":"assistant","content":"It is "},"done":false}
+		{"model":"llama-x","message":{"role":"assistant","content":"mild."},"done":false}
+		{"model":"llama-x","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop","prompt_eval_count":9,"eval_count":5}
+	END
+	agent ollama:llama-x
+	run -0 --separate-stderr ask "Weather?"
+	output_is "It is mild."
+	grep -q '^POST /api/chat ' web/1.head
+	run ! grep -qi '^authorization' web/1.head
+	[ "$(sent 2 '.messages[1:]')" = '[{"role":"assistant","content":"","tool_calls":[{"function":{"name":"weather","arguments":{"city":"Paris"}}}]},{"role":"tool","tool_name":"weather","content":"{\"city\":\"Paris\",\"temp\":21}"}]' ] || fail "$(sent 2 .messages)"
+	round_is_logged ToolCallEvent
+}
+
+@test "ollama: a stream without done is 69, and nothing is logged" {
+	echo '{"model":"llama-x","message":{"role":"assistant","content":"half"},"done":false}' | lines any
+	agent ollama:llama-x
+	run --separate-stderr ask Hi
+	status_is 69
+	has incomplete "$stderr"
+	nothing_is_logged
+}
+
+@test "a document is 65 for ollama, naming part and provider" {
+	printf '%s\n' '{"type": "ModelRequest", "data": {"parts": [{"__event__": "BinaryInput", "kind": {"value": "document"}, "media_type": "application/pdf", "data": {"__bytes__": "eA=="}}]}}' >history
+	run ag2-ask -n -m ollama:llama-x <history
+	status_is 65
+	has "BinaryInput(document) cannot be sent to ollama"
+}

@@ -129,8 +129,8 @@ answer_replay(struct answer *a, struct buf *line)
 
 /* ---- the end ---- */
 
-static int
-make_id(char **id, struct err *e)
+int
+answer_make_id(char **id, struct err *e)
 {
 	struct buf b = BUF_INIT;
 
@@ -174,7 +174,7 @@ finish_call(struct answer *a, size_t i, struct err *e)
 		return err_set(e, ERR_UNAVAIL, "the arguments of the call of '%.100s' are not JSON%s: byte %zu: %s", c->name,
 		    a->finish_reason != NULL && strcmp(a->finish_reason, "length") == 0 ? " (cut at the limit of tokens)" : "", at, why);
 	if (c->id == NULL || id_taken(a, i, c->id))
-		return make_id(&c->id, e);
+		return answer_make_id(&c->id, e);
 	return 0;
 }
 

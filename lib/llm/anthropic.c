@@ -212,7 +212,7 @@ static void
 tool_use(struct body *b, struct buf *blocks, struct json_object *call)
 {
 	static const char *const kept[] = { "caller", "toolset_name" };
-	struct json_object *input = call_arguments(call), *vendor = json_get(call, "vendor_metadata"), *value;
+	struct json_object *vendor = json_get(call, "vendor_metadata"), *value;
 	size_t id_len = 0, name_len = 0, i;
 	const char *id = json_get_text(call, "id", &id_len), *name = json_get_text(call, "name", &name_len);
 
@@ -222,13 +222,7 @@ tool_use(struct body *b, struct buf *blocks, struct json_object *call)
 	buf_adds(blocks, ",");
 	put_member(blocks, "name", name, name_len);
 	buf_adds(blocks, ",\"input\":");
-	if (b->r->as_ag2 || json_object_is_type(input, json_type_object)) {
-		json_write(blocks, input, JSON_COMPACT);
-	} else {	/* the API takes objects only */
-		buf_adds(blocks, "{\"value\":");
-		json_write(blocks, input, JSON_COMPACT);
-		buf_adds(blocks, "}");
-	}
+	put_arguments(blocks, call, b->r->as_ag2);
 	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
 		value = json_get(vendor, kept[i]);
 		if (value == NULL)
@@ -237,7 +231,6 @@ tool_use(struct body *b, struct buf *blocks, struct json_object *call)
 		json_write(blocks, value, JSON_COMPACT);
 	}
 	buf_adds(blocks, "}");
-	json_object_put(input);
 }
 
 /* What the model thought before its calls, which it wants to have back as long as it works on them. */
@@ -468,16 +461,7 @@ tools(struct buf *out, const struct llm_request *r)
 	buf_adds(out, ",\"tools\":[");
 	for (i = 0; i < r->tools_n; i++) {
 		buf_adds(out, i == 0 ? "{" : ",{");
-		put_member_str(out, "name", r->tools[i].name);
-		if (r->tools[i].description != NULL) {
-			buf_adds(out, ",");
-			put_member_str(out, "description", r->tools[i].description);
-		}
-		buf_adds(out, ",\"input_schema\":");
-		if (r->tools[i].parameters != NULL)
-			json_write(out, r->tools[i].parameters, JSON_COMPACT);
-		else
-			buf_adds(out, "{\"type\":\"object\",\"properties\":{}}");
+		put_declaration(out, &r->tools[i], "input_schema");
 		buf_adds(out, "}");
 	}
 	put_option_tools(out, r, r->tools_n);

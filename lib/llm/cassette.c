@@ -57,7 +57,7 @@ static int
 check_entry(struct json_object *v, struct err *e)
 {
 	static const char *const keys[] = { "provider", "model", "request", "ask", "contains", "reply", NULL };
-	static const char *const reply_keys[] = { "text", "calls", "usage", "model", "provider", "finish_reason", "events", "error",
+	static const char *const reply_keys[] = { "text", "calls", "usage", "model", "provider", "finish_reason", "events", "replay", "error",
 		"status", NULL };
 	struct json_object *reply = json_get(v, "reply"), *request = json_get(v, "request");
 
@@ -499,6 +499,21 @@ play_text(struct answer *a, struct json_object *text, const struct llm_sink *sin
 	return 0;
 }
 
+static void
+play_extras(struct answer_call *c, struct json_object *v)
+{
+	struct json_object *vendor = json_get(v, "vendor_metadata");
+	const char *signature = json_get_text(v, "thought_signature", NULL);
+	struct buf text = BUF_INIT;
+
+	if (json_object_is_type(vendor, json_type_object) && c->vendor_metadata == NULL) {
+		json_write(&text, vendor, JSON_PYTHON);
+		c->vendor_metadata = buf_detach(&text, NULL);
+	}
+	if (signature != NULL && c->signature == NULL)
+		c->signature = xstrdup(signature);
+}
+
 static int
 play_calls(struct answer *a, struct json_object *calls, struct err *e)
 {
@@ -516,6 +531,7 @@ play_calls(struct answer *a, struct json_object *calls, struct err *e)
 			buf_add(&c->arguments, json_object_get_string(arguments), (size_t)json_object_get_string_len(arguments));
 		else if (arguments != NULL)
 			json_write(&c->arguments, arguments, JSON_COMPACT);
+		play_extras(c, v);
 	}
 	return 0;
 }
@@ -562,6 +578,30 @@ play_events(struct llm_reply *reply, struct json_object *events, const char *mod
 	return rc == 0 ? reply_from_events(reply, model, e) : -1;
 }
 
+/* The provider's own events, lines or objects. */
+static int
+play_replay(struct answer *a, struct json_object *lines, struct err *e)
+{
+	size_t i, n = json_object_is_type(lines, json_type_array) ? json_object_array_length(lines) : 0;
+	struct json_object *v;
+	struct buf line = BUF_INIT;
+	struct event ev;
+
+	for (i = 0; i < n; i++) {
+		v = json_object_array_get_idx(lines, i);
+		if (json_object_is_type(v, json_type_string))
+			buf_add(&line, json_object_get_string(v), (size_t)json_object_get_string_len(v));
+		else
+			json_write(&line, v, JSON_PYTHON);
+		if (event_view(&ev, line.data, line.len, e) < 0) {
+			buf_release(&line);
+			return -1;
+		}
+		answer_replay(a, &line);
+	}
+	return 0;
+}
+
 static int
 play_error(struct json_object *reply, struct err *e)
 {
@@ -585,6 +625,7 @@ play_answer(struct answer *a, struct json_object *v, const struct llm_request *r
 {
 	static const struct llm_sink nowhere;
 	struct json_object *events = json_get(v, "events");
+	const char *provider;
 	bool given;
 
 	if (play_text(a, json_get(v, "text"), r->stream ? sink : &nowhere, e) < 0)
@@ -599,9 +640,12 @@ play_answer(struct answer *a, struct json_object *v, const struct llm_request *r
 		if (play_calls(a, json_get(v, "calls"), e) < 0)
 			return -1;
 		play_usage(a, json_get(v, "usage"));
+		if (play_replay(a, json_get(v, "replay"), e) < 0)
+			return -1;
 		a->model = name_or(v, "model", r->config->model);
 		a->finish_reason = name_or(v, "finish_reason", a->calls_n > 0 ? "tool_calls" : "stop");
-		if (answer_finish(a, r->config->provider, NULL, reply, e) < 0)
+		provider = json_get_text(v, "provider", NULL);
+		if (answer_finish(a, provider != NULL ? provider : r->config->provider, NULL, reply, e) < 0)
 			return -1;
 	}
 	return given ? 0 : sink_text(sink, reply->message, reply->message_len, e);
@@ -642,7 +686,7 @@ record_text(struct json_object *v, const char *key, const char *text)
 static struct json_object *
 record_calls(const struct llm_reply *reply)
 {
-	struct json_object *calls = json_object_new_array(), *c;
+	struct json_object *calls = json_object_new_array(), *c, *vendor;
 	size_t i;
 
 	for (i = 0; i < reply->calls_n; i++) {
@@ -650,6 +694,10 @@ record_calls(const struct llm_reply *reply)
 		record_text(c, "id", reply->calls[i].id);
 		record_text(c, "name", reply->calls[i].name);
 		record_text(c, "arguments", reply->calls[i].arguments);
+		if (reply->calls[i].vendor_metadata != NULL && json_parse(&vendor, reply->calls[i].vendor_metadata,
+		    strlen(reply->calls[i].vendor_metadata), NULL) == 0)
+			json_object_object_add(c, "vendor_metadata", vendor);
+		record_text(c, "thought_signature", reply->calls[i].signature);
 		json_object_array_add(calls, c);
 	}
 	return calls;
@@ -677,13 +725,13 @@ record_usage(const struct usage *u)
 }
 
 static struct json_object *
-record_events(const struct llm_reply *reply)
+record_events(const struct event_list *l)
 {
 	struct json_object *events = json_object_new_array();
 	size_t i;
 
-	for (i = 0; i < reply->events.n; i++)
-		json_object_array_add(events, json_object_new_string_len(reply->events.items[i]->line, (int)reply->events.items[i]->len));
+	for (i = 0; i < l->n; i++)
+		json_object_array_add(events, json_object_new_string_len(l->items[i]->line, (int)l->items[i]->len));
 	return events;
 }
 
@@ -694,14 +742,17 @@ record_reply(struct json_object *pieces, const struct llm_reply *reply)
 
 	json_object_object_add(v, "text", json_object_get(pieces));
 	if (reply->events.n > 0) {
-		json_object_object_add(v, "events", record_events(reply));
+		json_object_object_add(v, "events", record_events(&reply->events));
 		return v;
 	}
 	if (reply->calls_n > 0)
 		json_object_object_add(v, "calls", record_calls(reply));
 	if (reply->has_usage)
 		json_object_object_add(v, "usage", record_usage(&reply->usage));
+	if (reply->replay.n > 0)
+		json_object_object_add(v, "replay", record_events(&reply->replay));
 	record_text(v, "model", reply->model);
+	record_text(v, "provider", reply->provider);
 	record_text(v, "finish_reason", reply->finish_reason);
 	return v;
 }

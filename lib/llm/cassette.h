@@ -15,7 +15,8 @@
  * they appear, and `tools` is [] where there are none.
  *
  * `reply`: `text`, a string or the array of pieces in which it came; `calls`, an array of {"name", "arguments", "id"}
- * (arguments as JSON text or as the object itself; an id is made up where there is none); `usage` {"prompt_tokens",
+ * (arguments as JSON text or as the object itself; an id is made up where there is none), and "vendor_metadata" and
+ * "thought_signature" where the provider gave them; `replay`, the provider's own events that come before the response; `usage` {"prompt_tokens",
  * "completion_tokens", "total_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "thinking_tokens"}; `model`,
  * `provider`, `finish_reason` ("stop" or "tool_calls" by default); or `events`, what an exec: model wrote, as strings (exact
  * lines) or objects; or `error`, a message, and `status` 69 (default), 75 or 77: such a call fails after its text.

@@ -274,24 +274,6 @@ results(void *arg, struct json_object *const *items, size_t n, struct err *e)
 
 static const struct walk walk = { .request = request, .response = response, .results = results, .summary = summary };
 
-/* As AG2 declares functions here: arguments beyond the declared ones are excluded unless the schema speaks of them. */
-static void
-parameters(struct buf *out, struct json_object *schema)
-{
-	size_t at;
-
-	if (schema == NULL) {
-		buf_adds(out, "{\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}");
-		return;
-	}
-	json_write(out, schema, JSON_COMPACT);
-	if (json_get(schema, "properties") == NULL || json_object_object_get_ex(schema, "additionalProperties", NULL))
-		return;
-	at = out->len - 1;	/* the closing brace */
-	out->len = at;
-	buf_adds(out, ",\"additionalProperties\":false}");
-}
-
 static void
 tools(struct buf *out, const struct llm_request *r)
 {
@@ -303,13 +285,8 @@ tools(struct buf *out, const struct llm_request *r)
 	for (i = 0; i < r->tools_n; i++) {
 		buf_adds(out, i > 0 ? "," : "");
 		buf_adds(out, "{\"type\":\"function\",\"function\":{");
-		put_member(out, "name", r->tools[i].name, strlen(r->tools[i].name));
-		if (r->tools[i].description != NULL) {
-			buf_adds(out, ",");
-			put_member(out, "description", r->tools[i].description, strlen(r->tools[i].description));
-		}
-		buf_adds(out, ",\"parameters\":");
-		parameters(out, r->tools[i].parameters);
+		put_declaration(out, &r->tools[i], "parameters");
+		put_no_more_arguments(out, r->tools[i].parameters);	/* as AG2 */
 		buf_adds(out, "}}");
 	}
 	put_option_tools(out, r, r->tools_n);

@@ -14,7 +14,10 @@ int sink_text(const struct llm_sink *s, const char *text, size_t len, struct err
 /* Every provider: provider_ID, its name, the variable its key comes from (NULL: it has no keys), one line for usage texts. */
 #define PROVIDER_LIST(row) \
 	row(openai, "openai", "OPENAI_API_KEY", "OpenAI Chat Completions, and servers compatible with it (base URL)") \
+	row(openai_responses, "openai-responses", "OPENAI_API_KEY", "OpenAI Responses") \
 	row(anthropic, "anthropic", "ANTHROPIC_API_KEY", "Anthropic Messages") \
+	row(gemini, "gemini", "GEMINI_API_KEY", "Google Gemini") \
+	row(ollama, "ollama", "OLLAMA_API_KEY", "Ollama, on this host unless there is a base URL; it needs no key") \
 	row(exec, "exec", NULL, "a command: the stream on stdin, the answer or event lines on stdout")
 
 /* Its place in the list. ERR_USAGE names the nearest, or all. */
@@ -63,6 +66,7 @@ void answer_release(struct answer *a);
 int answer_text(struct answer *a, const struct llm_sink *sink, const char *text, size_t len, struct err *e);
 /* The call that a piece belongs to: by index (-1: not given), by id (NULL: not given); a new one where neither is known. */
 struct answer_call *answer_call(struct answer *a, long index, const char *id, const char *name, struct err *e);
+int answer_make_id(char **id, struct err *e);	/* replaces it by one that is unique */
 /* An event of the provider's own that comes before the response: one line, made by build.h. The buffer is empty afterwards. */
 void answer_replay(struct answer *a, struct buf *line);
 /*
@@ -80,6 +84,8 @@ int reply_from_events(struct llm_reply *reply, const char *model, struct err *e)
 void put_string(struct buf *out, const char *text, size_t len);
 void put_member(struct buf *out, const char *name, const char *text, size_t len);
 void put_member_str(struct buf *out, const char *name, const char *text);
+/* A comma unless an object begins. */
+void put_comma(struct buf *out);
 /* A value without its members that are null, at any depth: clients' objects are logged with them. */
 void put_sparse(struct buf *out, struct json_object *value);
 /* All prompts in one, joined by newlines. */
@@ -97,6 +103,10 @@ void settings_usual(struct json_object *settings, const struct llm_request *r, c
  * one of `mine` (NULL behind the last), which are made from the stream.
  */
 int put_settings(struct buf *out, struct json_object *settings, const struct llm_request *r, const char *const *mine, struct err *e);
+/* "name", "description" and the schema under its name: an object without members where the tool has none. */
+void put_declaration(struct buf *out, const struct llm_tool *t, const char *schema_name);
+/* The schema was just written: shuts out arguments beyond its properties, unless it speaks of them. */
+void put_no_more_arguments(struct buf *out, struct json_object *schema);
 #define SCHEMA_NAME "answer"	/* where an API wants the schema of the answer to have a name */
 /* The tools that the options declare beside ours, each behind a comma but the first when none came before. */
 size_t put_option_tools(struct buf *out, const struct llm_request *r, size_t before);
@@ -127,6 +137,8 @@ bool says_nothing(struct json_object *parts);
 #define NO_OUTPUT "(no output)"
 /* What a call's arguments say, {} for none; NULL when they are not JSON. The caller's. */
 struct json_object *call_arguments(struct json_object *call);
+/* They as a value: what is no object becomes {"value": ...}, for APIs take only those; as_ag2: as it is. */
+void put_arguments(struct buf *out, struct json_object *call, bool as_ag2);
 
 /* ---- parts of events, as all providers see them ---- */
 

@@ -80,7 +80,7 @@ put_settings(struct buf *out, struct json_object *settings, const struct llm_req
 	}
 	if (rc == 0) {
 		json_object_object_foreach(settings, key, value) {
-			buf_adds(out, ",");
+			put_comma(out);
 			put_string(out, key, strlen(key));
 			buf_adds(out, ":");
 			json_write(out, value, JSON_COMPACT);
@@ -88,6 +88,30 @@ put_settings(struct buf *out, struct json_object *settings, const struct llm_req
 	}
 	json_object_put(settings);
 	return rc;
+}
+
+void
+put_declaration(struct buf *out, const struct llm_tool *t, const char *schema_name)
+{
+	put_member_str(out, "name", t->name);
+	if (t->description != NULL) {
+		buf_adds(out, ",");
+		put_member_str(out, "description", t->description);
+	}
+	buf_addf(out, ",\"%s\":", schema_name);
+	if (t->parameters != NULL)
+		json_write(out, t->parameters, JSON_COMPACT);
+	else
+		buf_adds(out, "{\"type\":\"object\",\"properties\":{}}");
+}
+
+void
+put_no_more_arguments(struct buf *out, struct json_object *schema)
+{
+	if (schema != NULL && (json_get(schema, "properties") == NULL || json_object_object_get_ex(schema, "additionalProperties", NULL)))
+		return;
+	out->len--;	/* the closing brace */
+	buf_adds(out, ",\"additionalProperties\":false}");
 }
 
 size_t

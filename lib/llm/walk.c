@@ -28,6 +28,13 @@ put_member_str(struct buf *out, const char *name, const char *text)
 	put_member(out, name, text, strlen(text));
 }
 
+void
+put_comma(struct buf *out)
+{
+	if (out->len > 0 && out->data[out->len - 1] != '{')
+		buf_addch(out, ',');
+}
+
 static struct json_object *
 sparse(struct json_object *value)
 {
@@ -129,6 +136,18 @@ call_arguments(struct json_object *call)
 	if (text == NULL || strspn(text, " \t\r\n") == len)
 		return json_object_new_object();
 	return json_parse(&value, text, len, NULL) == 0 ? value : NULL;
+}
+
+void
+put_arguments(struct buf *out, struct json_object *call, bool as_ag2)
+{
+	struct json_object *value = call_arguments(call);
+	bool fine = as_ag2 || json_object_is_type(value, json_type_object);
+
+	buf_adds(out, fine ? "" : "{\"value\":");
+	json_write(out, value, JSON_COMPACT);
+	buf_adds(out, fine ? "" : "}");
+	json_object_put(value);
 }
 
 /* ---- the walk ---- */
@@ -267,7 +286,9 @@ walk(struct walker *wk, struct err *e)
 		event_forget(r->events[i]);
 	}
 	for (i = 0; i < r->events_n; i++) {
-		if (i == r->stable_n && wk->w->stable_end != NULL && flush_loose(wk, e) == 0)
+		if (i == r->stable_n && flush_loose(wk, e) < 0)
+			return -1;
+		if (i == r->stable_n && wk->w->stable_end != NULL)
 			wk->w->stable_end(wk->b);
 		if (one_event(wk, r->events[i], e) < 0)
 			return event_wrap(r->events[i], e);

@@ -182,8 +182,8 @@ requests(void)
 	ok(strstr(got.head, "\r\nAuthorization: Bearer " KEY "\r\n") != NULL, "the key is in its header");
 	ok(strstr(got.head, "\r\nContent-Type: application/json\r\n") != NULL, "the body is JSON");
 	ok(strcasestr(got.head, "expect:") == NULL, "and sent at once");
-	is_str(got.body, "{\"model\":\"gpt-5\",\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}],\"stream\":true,"
-	    "\"stream_options\":{\"include_usage\":true}}", "the body");
+	is_str(got.body, "{\"model\":\"gpt-5\",\"stream\":true,\"stream_options\":{\"include_usage\":true},"
+	    "\"messages\":[{\"role\":\"user\",\"content\":\"hello\"}]}", "the body");
 	call("head 200 application/json\nbody\nsend {\"model\":\"m-2\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\","
 	    "\"content\":\"Hi\"},\"finish_reason\":\"stop\"}],\"usage\":{\"total_tokens\":3}}\n", false);
 	is_str(got.reply.message, "Hi", "an answer in one piece");

@@ -1,0 +1,660 @@
+/*
+ * Google's Gemini API, generateContent. Source: its API reference (models.generateContent, streaming), and its pages on function
+ * calling, thought signatures and file input. Where it, the official client and AG2 differ:
+ *
+ * - Bytes are base64 in the reference, URL-safe base64 in the client; the first, the second as AG2.
+ * - The reference has a result under `output` or any object, and failures under `error`; AG2 has all under `result`. Sent is the object
+ *   that a tool printed, else {"result": text}, and {"error": text} of a tool that failed. AG2 leaves ids out; they are sent.
+ * - The client sends an empty generationConfig with tools; it is left out.
+ */
+#include "llm/reading.h"
+
+#include "base/alloc.h"
+#include "base/log.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+#define NAME "gemini"
+#define HOST "https://generativelanguage.googleapis.com"
+#define VERSION "v1beta"
+
+/* ---- the request ---- */
+
+struct body {
+	const struct llm_request *r;
+	struct buf *out;
+	bool first;		/* no content yet */
+	struct buf own;		/* parts of the provider's tools, for the response that comes behind them */
+};
+
+static void
+open_content(struct body *b)
+{
+	buf_adds(b->out, b->first ? "{\"parts\":[" : ",{\"parts\":[");
+	b->first = false;
+}
+
+static void
+close_content(struct body *b, const char *role)
+{
+	buf_addf(b->out, "],\"role\":\"%s\"}", role);
+}
+
+static void
+text_part(struct buf *out, const char *text, size_t len)
+{
+	buf_adds(out, "{");
+	put_member(out, "text", text, len);
+	buf_adds(out, "}");
+}
+
+/* Base64 of one alphabet in the other. */
+static void
+put_base64(struct buf *out, const char *text, bool url_safe)
+{
+	struct buf copy = BUF_INIT;
+	char *c;
+
+	buf_adds(&copy, text);
+	for (c = copy.data; copy.len > 0 && *c != '\0'; c++) {
+		if (url_safe)
+			*c = *c == '+' ? '-' : *c == '/' ? '_' : *c;
+		else
+			*c = *c == '-' ? '+' : *c == '_' ? '/' : *c;
+	}
+	put_string(out, copy.data, copy.len);
+	buf_release(&copy);
+}
+
+static const char *
+media_of(const char *url)
+{
+	static const char *const types[][2] = {
+		{ "jpg", "image/jpeg" }, { "jpeg", "image/jpeg" }, { "png", "image/png" }, { "gif", "image/gif" }, { "webp", "image/webp" },
+		{ "wav", "audio/wav" }, { "mp3", "audio/mpeg" }, { "ogg", "audio/ogg" }, { "flac", "audio/flac" }, { "aac", "audio/aac" },
+		{ "aiff", "audio/aiff" }, { "aif", "audio/aiff" }, { "mp4", "video/mp4" }, { "webm", "video/webm" },
+		{ "mov", "video/quicktime" }, { "mkv", "video/x-matroska" }, { "mpeg", "video/mpeg" }, { "mpg", "video/mpeg" },
+		{ "flv", "video/x-flv" }, { "wmv", "video/x-ms-wmv" }, { "3gp", "video/3gpp" }, { "pdf", "application/pdf" },
+		{ "txt", "text/plain" }, { "html", "text/html" }, { "csv", "text/csv" }, { "json", "application/json" }, { "xml", "text/xml" },
+		{ "md", "text/markdown" },
+	};
+	size_t len = strcspn(url, "?#"), i, n;
+
+	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		n = strlen(types[i][0]);
+		if (len > n && url[len - n - 1] == '.' && strncasecmp(url + len - n, types[i][0], n) == 0)
+			return types[i][1];
+	}
+	return NULL;
+}
+
+static void
+file_data(struct buf *out, const char *base, const char *uri, const char *media)
+{
+	struct buf whole = BUF_INIT;
+
+	buf_addf(&whole, "%s%s", base, uri);
+	buf_adds(out, "{\"fileData\":{");
+	put_member(out, "fileUri", whole.data, whole.len);
+	if (media != NULL) {
+		buf_adds(out, ",");
+		put_member_str(out, "mimeType", media);
+	}
+	buf_adds(out, "}}");
+	buf_release(&whole);
+}
+
+static void
+inline_data(struct buf *out, const struct part *p, bool as_ag2)
+{
+	buf_adds(out, "{\"inlineData\":{");
+	put_member_str(out, "mimeType", part_member(p, "media_type"));
+	buf_adds(out, ",\"data\":");
+	put_base64(out, part_base64(p), as_ag2);
+	buf_adds(out, "}}");
+}
+
+static void
+media_part(const struct body *b, struct buf *out, const struct part *p)
+{
+	const char *url = part_member(p, "url"), *id = part_member(p, "file_id");
+
+	if (p->form == PART_URL)
+		file_data(out, "", url, media_of(url));
+	else if (p->form == PART_FILE)
+		file_data(out, strncmp(id, "https://", 8) == 0 ? "" : HOST "/" VERSION "/", id, b->r->as_ag2 ? NULL : media_of(part_member(p, "filename")));
+	else
+		inline_data(out, p, b->r->as_ag2);
+}
+
+static int
+request(void *arg, struct json_object *parts, struct err *e)
+{
+	struct body *b = arg;
+	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
+	struct part p;
+	int rc = 0;
+
+	if (n == 0)
+		return 0;
+	open_content(b);
+	for (i = 0; rc == 0 && i < n; i++) {
+		buf_adds(b->out, i > 0 ? "," : "");
+		rc = part_read(&p, json_object_array_get_idx(parts, i), e);
+		if (rc == 0 && p.form == PART_TEXT)
+			text_part(b->out, p.text.data, p.text.len);
+		else if (rc == 0)
+			media_part(b, b->out, &p);
+		part_release(&p);
+	}
+	close_content(b, "user");
+	return rc;
+}
+
+static int
+summary(void *arg, const char *text, size_t len, struct err *e)
+{
+	struct body *b = arg;
+
+	open_content(b);
+	text_part(b->out, text, len);
+	close_content(b, "user");
+	return 0;
+}
+
+/* Models from Gemini 3 on refuse a call without the signature they gave it; a call of another model has this one instead. */
+#define NO_SIGNATURE "skip_thought_signature_validator"
+
+static bool
+wants_signatures(const char *model)
+{
+	return strncmp(model, "gemini-", 7) == 0 && isdigit((unsigned char)model[7]) && strtol(model + 7, NULL, 10) >= 3;
+}
+
+static void
+put_signature(const struct body *b, struct buf *out, struct json_object *call, bool first)
+{
+	const char *signature = json_get_text(json_get(call, "thought_signature"), "__bytes__", NULL);
+
+	if (signature != NULL) {
+		buf_adds(out, ",\"thoughtSignature\":");
+		put_base64(out, signature, b->r->as_ag2);
+	} else if (first && !b->r->as_ag2 && wants_signatures(b->r->config->model)) {
+		buf_adds(out, ",");
+		put_member_str(out, "thoughtSignature", NO_SIGNATURE);
+	}
+}
+
+static int
+function_call(const struct body *b, struct buf *out, struct json_object *call, bool first, struct err *e)
+{
+	struct json_object *args = call_arguments(call);
+	bool object = json_object_is_type(args, json_type_object);
+	const char *id = json_get_text(call, "id", NULL), *name = json_get_text(call, "name", NULL);
+
+	json_object_put(args);
+	if (b->r->as_ag2 && !object)
+		return err_set(e, ERR_DATA, "the arguments of a call of '%.100s' are no object: they cannot be sent to %s", name ? name : "", NAME);
+	buf_adds(out, "{\"functionCall\":{\"args\":");
+	put_arguments(out, call, b->r->as_ag2);
+	if (id != NULL && !b->r->as_ag2) {
+		buf_adds(out, ",");
+		put_member_str(out, "id", id);
+	}
+	buf_adds(out, ",");
+	put_member_str(out, "name", name != NULL ? name : "");
+	buf_adds(out, "}");
+	put_signature(b, out, call, first);
+	buf_adds(out, "}");
+	return 0;
+}
+
+static int
+response(void *arg, struct json_object *data, struct err *e)
+{
+	struct body *b = arg;
+	struct buf parts = BUF_INIT;
+	size_t len, i, n;
+	struct json_object *calls = response_calls(data, &n);
+	const char *text = response_text(data, b->r->as_ag2, &len);
+	int rc = 0;
+
+	buf_add(&parts, b->own.data, b->own.len);
+	buf_reset(&b->own);
+	if (text != NULL) {
+		buf_adds(&parts, parts.len > 0 ? "," : "");
+		text_part(&parts, text, len);
+	}
+	for (i = 0; rc == 0 && i < n; i++) {
+		buf_adds(&parts, parts.len > 0 ? "," : "");
+		rc = function_call(b, &parts, json_object_array_get_idx(calls, i), i == 0, e);
+	}
+	if (rc == 0 && parts.len > 0) {
+		open_content(b);
+		buf_add(b->out, parts.data, parts.len);
+		close_content(b, "model");
+	}
+	buf_release(&parts);
+	return rc;
+}
+
+/* What a tool gave, taken apart: the texts as JSON strings, the media as parts. */
+struct output {
+	struct buf texts, media, alone;
+	size_t n;
+};
+
+static int
+read_output(const struct body *b, struct output *o, struct json_object *result, struct err *e)
+{
+	size_t i, n;
+	struct json_object *parts = result_parts(result, &n);
+	struct part p;
+	int rc = 0;
+
+	for (i = 0; rc == 0 && i < n; i++) {
+		rc = part_read(&p, json_object_array_get_idx(parts, i), e);
+		if (rc == 0 && p.form == PART_TEXT) {
+			buf_adds(&o->texts, o->n++ > 0 ? "," : "");
+			put_string(&o->texts, p.text.data, p.text.len);
+			buf_reset(&o->alone);
+			buf_add(&o->alone, p.text.data, p.text.len);
+		} else if (rc == 0 && p.form != PART_FILE && (strcmp(p.kind, "image") == 0 || strcmp(p.kind, "document") == 0)) {
+			buf_adds(&o->media, o->media.len > 0 ? "," : "");
+			media_part(b, &o->media, &p);
+		} else if (rc == 0) {
+			rc = part_refuse(&p, NAME " as the result of a tool", e);
+		}
+		part_release(&p);
+	}
+	return rc;
+}
+
+static void
+put_response(const struct body *b, struct buf *out, const struct output *o, bool failed)
+{
+	struct json_object *value = NULL;
+	const char *name = failed && !b->r->as_ag2 ? "error" : "result";
+
+	if (o->n == 1 && !failed && !b->r->as_ag2 && json_parse(&value, o->alone.data, o->alone.len, NULL) == 0 &&
+	    json_object_is_type(value, json_type_object)) {
+		json_write(out, value, JSON_COMPACT);
+	} else if (o->n == 0 && !b->r->as_ag2 && o->media.len == 0) {
+		buf_addf(out, "{\"%s\":\"" NO_OUTPUT "\"}", name);
+	} else if (o->n == 0) {
+		buf_adds(out, "{}");
+	} else {
+		buf_addf(out, "{\"%s\":%s", name, o->n > 1 ? "[" : "");
+		buf_add(out, o->texts.data, o->texts.len);
+		buf_adds(out, o->n > 1 ? "]}" : "}");
+	}
+	json_object_put(value);
+}
+
+static int
+function_response(struct body *b, struct json_object *result, struct err *e)
+{
+	struct output o = { BUF_INIT, BUF_INIT, BUF_INIT, 0 };
+	const char *id = json_get_text(result, "parent_id", NULL), *name = json_get_text(result, "name", NULL);
+	int rc = read_output(b, &o, result, e);
+
+	buf_adds(b->out, "{\"functionResponse\":{");
+	if (id != NULL && !b->r->as_ag2) {
+		put_member_str(b->out, "id", id);
+		buf_adds(b->out, ",");
+	}
+	put_member_str(b->out, "name", name != NULL ? name : "");
+	buf_adds(b->out, ",\"response\":");
+	put_response(b, b->out, &o, json_get(result, "error") != NULL);
+	if (o.media.len > 0) {
+		buf_adds(b->out, ",\"parts\":[");
+		buf_add(b->out, o.media.data, o.media.len);
+		buf_adds(b->out, "]");
+	}
+	buf_adds(b->out, "}}");
+	buf_release(&o.texts);
+	buf_release(&o.media);
+	buf_release(&o.alone);
+	return rc;
+}
+
+/* As many results in one content as the one before it has calls. */
+static int
+results(void *arg, struct json_object *const *items, size_t n, struct err *e)
+{
+	struct body *b = arg;
+	size_t i;
+	int rc = 0;
+
+	open_content(b);
+	for (i = 0; rc == 0 && i < n; i++) {
+		buf_adds(b->out, i > 0 ? "," : "");
+		rc = function_response(b, items[i], e);
+	}
+	close_content(b, "user");
+	return rc;
+}
+
+/* The client's names have underscores, the API's do not: code_execution_result is codeExecutionResult. */
+static struct json_object *
+renamed(struct json_object *value, bool to_api)
+{
+	struct json_object *copy;
+	struct buf name = BUF_INIT;
+	const char *c;
+	size_t i;
+
+	if (json_object_is_type(value, json_type_array)) {
+		copy = json_object_new_array();
+		for (i = 0; i < json_object_array_length(value); i++)
+			json_object_array_add(copy, renamed(json_object_array_get_idx(value, i), to_api));
+		return copy;
+	}
+	if (!json_object_is_type(value, json_type_object))
+		return json_object_get(value);
+	copy = json_object_new_object();
+	json_object_object_foreach(value, key, member) {
+		buf_reset(&name);
+		for (c = key; *c != '\0'; c++) {
+			if (to_api && *c == '_' && c[1] != '\0')
+				buf_addch(&name, (char)toupper((unsigned char)*++c));
+			else if (!to_api && isupper((unsigned char)*c))
+				buf_addf(&name, "_%c", tolower((unsigned char)*c));
+			else
+				buf_addch(&name, *c);
+		}
+		if (member != NULL)
+			json_object_object_add(copy, name.data, renamed(member, to_api));
+	}
+	buf_release(&name);
+	return copy;
+}
+
+static int
+replay(void *arg, const struct event_type *type, struct json_object *data, struct err *e)
+{
+	struct body *b = arg;
+	struct json_object *part = json_get(json_get(data, "part"), "data");
+
+	if (strncmp(type->last, "Gemini", 6) != 0 || part == NULL)
+		return 0;
+	part = renamed(part, true);
+	buf_adds(&b->own, b->own.len > 0 ? "," : "");
+	put_sparse(&b->own, part);
+	json_object_put(part);
+	return 0;
+}
+
+static const struct walk walk = { .request = request, .response = response, .results = results, .summary = summary, .replay = replay };
+
+static void
+system_instruction(struct buf *out, const struct llm_request *r)
+{
+	struct buf text = BUF_INIT;
+
+	put_prompts(&text, r);
+	if (text.len > 0) {
+		put_comma(out);
+		buf_adds(out, "\"systemInstruction\":{\"parts\":[");
+		text_part(out, text.data, text.len);
+		buf_adds(out, "],\"role\":\"user\"}");
+	}
+	buf_release(&text);
+}
+
+static void
+tools(struct buf *out, const struct llm_request *r)
+{
+	size_t i;
+
+	if (r->tools_n == 0 && json_get(r->config->options, "tools") == NULL)
+		return;
+	put_comma(out);
+	buf_adds(out, "\"tools\":[");
+	for (i = 0; i < r->tools_n; i++) {
+		buf_adds(out, i == 0 ? "{\"functionDeclarations\":[{" : ",{");
+		put_declaration(out, &r->tools[i], "parametersJsonSchema");
+		buf_adds(out, "}");
+	}
+	buf_adds(out, r->tools_n > 0 ? "]}" : "");
+	put_option_tools(out, r, r->tools_n > 0);
+	buf_adds(out, "]");
+}
+
+static int
+settings(struct buf *out, const struct llm_request *r, struct err *e)
+{
+	static const char *const mine[] = { "contents", "systemInstruction", NULL };
+	struct json_object *s = json_object_new_object();
+
+	settings_usual(s, r, "generationConfig.temperature", "generationConfig.maxOutputTokens");
+	if (r->schema != NULL) {
+		setting_add(s, "generationConfig.responseMimeType", json_object_new_string("application/json"));
+		setting_add(s, "generationConfig.responseJsonSchema", json_object_get(r->schema));
+	}
+	return put_settings(out, s, r, mine, e);
+}
+
+static int
+gemini_body(const struct llm_request *r, struct buf *out, struct err *e)
+{
+	struct body b = { .r = r, .out = out, .first = true, .own = BUF_INIT };
+	int rc;
+
+	buf_adds(out, "{");
+	rc = settings(out, r, e);
+	tools(out, r);
+	system_instruction(out, r);
+	put_comma(out);
+	buf_adds(out, "\"contents\":[");
+	if (rc == 0)
+		rc = walk_history(r, &walk, &b, e);
+	buf_adds(out, "]}");
+	buf_release(&b.own);
+	return rc;
+}
+
+/* ---- the answer ---- */
+
+struct state {
+	char *code_id;		/* of the code whose outcome comes next */
+	bool warned;
+};
+
+static const struct state initial;
+
+static void
+release(void *arg)
+{
+	free(((struct state *)arg)->code_id);
+}
+
+static void
+take_usage(struct answer *a, struct json_object *usage)
+{
+	if (!json_object_is_type(usage, json_type_object))
+		return;
+	a->has_usage = true;
+	a->usage.prompt = take_count(usage, "promptTokenCount");
+	a->usage.completion = take_count(usage, "candidatesTokenCount");
+	a->usage.total = take_count(usage, "totalTokenCount");
+	a->usage.cache_read = take_count(usage, "cachedContentTokenCount");
+	a->usage.thinking = take_count(usage, "thoughtsTokenCount");
+}
+
+static int
+take_call(struct reading *rd, struct json_object *part, struct err *e)
+{
+	struct json_object *call = json_get(part, "functionCall");
+	const char *signature = json_get_text(part, "thoughtSignature", NULL);
+	struct answer_call *c = answer_call(&rd->answer, (long)rd->answer.calls_n, json_get_text(call, "id", NULL),
+	    json_get_text(call, "name", NULL), e);
+	char *p;
+
+	if (c == NULL)
+		return -1;
+	if (json_get(call, "args") != NULL)
+		json_write(&c->arguments, json_get(call, "args"), JSON_COMPACT);
+	if (signature == NULL)
+		return 0;
+	c->signature = xstrdup(signature);
+	for (p = c->signature; *p != '\0'; p++)	/* kept as AG2 keeps bytes */
+		*p = *p == '-' ? '+' : *p == '_' ? '/' : *p;
+	return 0;
+}
+
+/* Code that ran on the provider's side, and what came of it: both go back as they were. */
+static int
+take_code(struct reading *rd, struct json_object *part, struct err *e)
+{
+	struct state *s = rd->state;
+	struct json_object *code = json_get(part, "executableCode"), *outcome = json_get(part, "codeExecutionResult"), *copy = renamed(part, false);
+	struct provider_item item = { "part", "google.genai.types.Part", copy };
+	struct buf line = BUF_INIT, arguments = BUF_INIT;
+	struct text text;
+	int rc = 0;
+
+	json_object_object_del(copy, "thought_signature");
+	if (code != NULL && (rc = answer_make_id(&s->code_id, e)) == 0) {
+		json_write(&arguments, code, JSON_PYTHON);
+		build_server_call(&line, "GeminiServerToolCallEvent",
+		    &(struct call){ s->code_id, (char *)"code_execution", arguments.data }, &item);
+	} else if (outcome != NULL && s->code_id != NULL) {
+		text.data = json_get_text(outcome, "output", &text.len);
+		build_server_result(&line, "GeminiServerToolResultEvent", &(struct call){ s->code_id, (char *)"code_execution" },
+		    text.data != NULL ? &text : NULL, &item);
+	}
+	if (line.len > 0)
+		answer_replay(&rd->answer, &line);
+	buf_release(&arguments);
+	json_object_put(copy);
+	return rc;
+}
+
+static int
+take_part(struct reading *rd, struct json_object *part, struct err *e)
+{
+	struct state *s = rd->state;
+	struct json_object *thought = json_get(part, "thought");
+	size_t len;
+	const char *text = json_get_text(part, "text", &len);
+
+	if (thought != NULL && json_object_get_boolean(thought))
+		return 0;
+	if (text != NULL)
+		return reading_text(rd, text, len, e);
+	if (json_get(part, "functionCall") != NULL)
+		return take_call(rd, part, e);
+	if (json_get(part, "executableCode") != NULL || json_get(part, "codeExecutionResult") != NULL)
+		return take_code(rd, part, e);
+	if (json_get(part, "inlineData") != NULL && !s->warned) {
+		log_warn("the model sent an image or sound; it is left out");
+		s->warned = true;
+	}
+	return 0;
+}
+
+/* Ends that are none: the model failed. */
+static bool
+is_failure(const char *reason)
+{
+	static const char *const failures[] = { "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS",
+		"MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE", "OTHER" };
+	size_t i;
+
+	for (i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
+		if (strcmp(reason, failures[i]) == 0)
+			return true;
+	return false;
+}
+
+static int
+take_candidate(struct reading *rd, struct json_object *candidate, struct err *e)
+{
+	struct json_object *parts = json_get(json_get(candidate, "content"), "parts");
+	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
+	const char *reason = json_get_text(candidate, "finishReason", NULL);
+
+	for (i = 0; i < n; i++)
+		if (take_part(rd, json_object_array_get_idx(parts, i), e) < 0)
+			return -1;
+	if (reason == NULL || strcmp(reason, "FINISH_REASON_UNSPECIFIED") == 0)
+		return 0;
+	if (is_failure(reason))
+		return err_set(e, ERR_UNAVAIL, "the model failed to answer (finishReason %.60s)", reason);
+	take_name(&rd->answer.finish_reason, candidate, "finishReason");
+	rd->complete = true;
+	return 0;
+}
+
+static int
+frame(struct reading *rd, const char *event, struct json_object *frame, bool whole, struct err *e)
+{
+	struct json_object *candidates = json_get(frame, "candidates"), *candidate, *index;
+	size_t i, n = json_object_is_type(candidates, json_type_array) ? json_object_array_length(candidates) : 0;
+	const char *blocked = json_get_text(json_get(frame, "promptFeedback"), "blockReason", NULL);
+
+	if (json_get(frame, "error") != NULL)
+		return reading_error(rd, frame, e);
+	if (blocked != NULL)
+		return err_set(e, ERR_UNAVAIL, "the model's server blocked the prompt (%.60s)", blocked);
+	take_name(&rd->answer.model, frame, "modelVersion");
+	take_usage(&rd->answer, json_get(frame, "usageMetadata"));
+	for (i = 0; i < n; i++) {
+		candidate = json_object_array_get_idx(candidates, i);
+		index = json_get(candidate, "index");
+		if (index != NULL && json_object_get_int64(index) != 0)
+			continue;
+		if (take_candidate(rd, candidate, e) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void
+put_path(struct buf *out, const char *text)
+{
+	for (; *text != '\0'; text++) {
+		if (isalnum((unsigned char)*text) || strchr("-._~/@", *text) != NULL)
+			buf_addch(out, *text);
+		else
+			buf_addf(out, "%%%02X", (unsigned char)*text);
+	}
+}
+
+static void
+address(const struct llm_request *r, struct address *a)
+{
+	const struct llm_config *c = r->config;
+
+	buf_adds(&a->path, "/");
+	put_path(&a->path, c->api_version != NULL ? c->api_version : VERSION);
+	buf_adds(&a->path, strchr(c->model, '/') != NULL ? "/" : "/models/");
+	put_path(&a->path, c->model);
+	buf_adds(&a->path, r->stream ? ":streamGenerateContent" : ":generateContent");
+	a->query = r->stream ? "alt=sse" : NULL;
+	a->key_header = "x-goog-api-key: ";
+}
+
+static const struct api api = {
+	.name = NAME,
+	.base_url = HOST,
+	.state = sizeof(struct state),
+	.initial = &initial,
+	.address = address,
+	.frame = frame,
+	.release = release,
+};
+
+static int
+gemini_call(const struct llm_request *r, const struct buf *body, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
+{
+	return api_call(&api, r, body, sink, reply, e);
+}
+
+const struct provider provider_gemini = {
+	.api = &api,
+	.body = gemini_body,
+	.call = gemini_call,
+};

@@ -1,0 +1,664 @@
+/*
+ * OpenAI's Responses API. Source: its API reference (responses/create, responses/streaming) and its guides to reasoning and function
+ * calling. Where it, the official clients and AG2 differ:
+ *
+ * - What is asked is never stored there (store: false), for the stream is here; reasoning then comes encrypted and goes back so. Models
+ *   that do not reason refuse to be asked for it (gpt-4 and before), though a recorded request does.
+ * - Functions are strict unless told not to be; ours are not (strict: false), for a strict schema has no optional arguments.
+ * - Parts of one request are one message here, and one each in AG2.
+ * - Items of ours have no id and status: both mean something only for items that are stored.
+ */
+#include "llm/reading.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+
+#define NAME "openai-responses"
+#define SAID_BY "openai"	/* as AG2 logs it */
+
+/* ---- the request ---- */
+
+struct body {
+	const struct llm_request *r;
+	struct buf *out;
+	bool first;			/* no item yet */
+	struct json_object *reasoned;	/* ids of the reasoning items that are in already: AG2 logs one once for each summary */
+};
+
+static void
+next_item(struct body *b)
+{
+	buf_adds(b->out, b->first ? "" : ",");
+	b->first = false;
+}
+
+static void
+text_item(struct buf *out, const char *text, size_t len)
+{
+	buf_adds(out, "{\"type\":\"input_text\",");
+	put_member(out, "text", text, len);
+	buf_adds(out, "}");
+}
+
+static void
+image_item(struct buf *out, const struct part *p)
+{
+	const char *detail = json_get_text(json_get(p->value, "vendor_metadata"), "detail", NULL);
+
+	buf_adds(out, "{\"type\":\"input_image\",\"image_url\":");
+	if (p->form == PART_URL)
+		put_string(out, part_member(p, "url"), strlen(part_member(p, "url")));
+	else
+		put_data_url(out, p);
+	if (detail != NULL) {
+		buf_adds(out, ",");
+		put_member_str(out, "detail", detail);
+	}
+	buf_adds(out, "}");
+}
+
+static void
+file_item(struct buf *out, const struct part *p)
+{
+	const char *name = json_get_text(json_get(p->value, "vendor_metadata"), "filename", NULL);
+	struct text suffix = part_suffix(p);
+	struct buf made = BUF_INIT;
+
+	buf_addf(&made, "file.%.*s", (int)suffix.len, suffix.data);
+	buf_adds(out, "{\"type\":\"input_file\",");
+	if (p->form == PART_FILE) {
+		put_member_str(out, "file_id", part_member(p, "file_id"));
+	} else if (p->form == PART_URL) {
+		put_member_str(out, "file_url", part_member(p, "url"));
+	} else {
+		buf_adds(out, "\"file_data\":");
+		put_data_url(out, p);
+		buf_adds(out, ",");
+		put_member_str(out, "filename", name != NULL ? name : made.data);
+	}
+	buf_adds(out, "}");
+	buf_release(&made);
+}
+
+static int
+content_item(struct buf *out, struct json_object *value, struct err *e)
+{
+	struct part p;
+	int rc = part_read(&p, value, e);
+
+	if (rc == 0 && p.form == PART_TEXT)
+		text_item(out, p.text.data, p.text.len);
+	else if (rc == 0 && (p.form == PART_FILE || strcmp(p.kind, "document") == 0))
+		file_item(out, &p);
+	else if (rc == 0 && strcmp(p.kind, "image") == 0)
+		image_item(out, &p);
+	else if (rc == 0)
+		rc = part_refuse(&p, NAME, e);
+	part_release(&p);
+	return rc;
+}
+
+/* 1 when the parts are one text, which then is written as a string. */
+static int
+lone_text(struct buf *out, struct json_object *parts, struct err *e)
+{
+	struct part p;
+	int rc;
+
+	if (!json_object_is_type(parts, json_type_array) || json_object_array_length(parts) != 1)
+		return 0;
+	rc = part_read(&p, json_object_array_get_idx(parts, 0), e);
+	if (rc == 0 && p.form == PART_TEXT) {
+		put_string(out, p.text.data, p.text.len);
+		rc = 1;
+	}
+	part_release(&p);
+	return rc;
+}
+
+static int
+content_list(struct buf *out, struct json_object *parts, struct err *e)
+{
+	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
+
+	buf_adds(out, "[");
+	for (i = 0; i < n; i++) {
+		buf_adds(out, i > 0 ? "," : "");
+		if (content_item(out, json_object_array_get_idx(parts, i), e) < 0)
+			return -1;
+	}
+	buf_adds(out, "]");
+	return 0;
+}
+
+static int
+request_as_ag2(struct body *b, struct json_object *parts, struct err *e)
+{
+	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
+
+	for (i = 0; i < n; i++) {
+		next_item(b);
+		buf_adds(b->out, "{\"role\":\"user\",\"content\":[");
+		if (content_item(b->out, json_object_array_get_idx(parts, i), e) < 0)
+			return -1;
+		buf_adds(b->out, "]}");
+	}
+	return 0;
+}
+
+static int
+request(void *arg, struct json_object *parts, struct err *e)
+{
+	struct body *b = arg;
+	int rc;
+
+	if (b->r->as_ag2)
+		return request_as_ag2(b, parts, e);
+	next_item(b);
+	buf_adds(b->out, "{\"role\":\"user\",\"content\":");
+	rc = lone_text(b->out, parts, e);
+	if (rc == 0)
+		rc = content_list(b->out, parts, e);
+	buf_adds(b->out, "}");
+	return rc < 0 ? -1 : 0;
+}
+
+static int
+summary(void *arg, const char *text, size_t len, struct err *e)
+{
+	struct body *b = arg;
+
+	next_item(b);
+	buf_adds(b->out, "{\"role\":\"user\",\"content\":[");
+	text_item(b->out, text, len);
+	buf_adds(b->out, "]}");
+	return 0;
+}
+
+static void
+function_call(struct body *b, struct json_object *call)
+{
+	size_t id_len = 0, name_len = 0, len = 0;
+	const char *id = json_get_text(call, "id", &id_len), *name = json_get_text(call, "name", &name_len);
+	const char *text = json_get_text(call, "arguments", &len);
+	struct buf arguments = BUF_INIT;
+
+	arguments_add(&arguments, text != NULL ? text : "", len, false);
+	next_item(b);
+	buf_adds(b->out, "{\"type\":\"function_call\",");
+	put_member(b->out, "call_id", id, id_len);
+	buf_adds(b->out, ",");
+	put_member(b->out, "name", name, name_len);
+	buf_adds(b->out, ",");
+	put_member(b->out, "arguments", arguments.data, arguments.len);
+	buf_adds(b->out, "}");
+	buf_release(&arguments);
+}
+
+static int
+response(void *arg, struct json_object *data, struct err *e)
+{
+	struct body *b = arg;
+	size_t len, i, n;
+	struct json_object *calls = response_calls(data, &n);
+	const char *text = response_text(data, b->r->as_ag2, &len);
+
+	if (text != NULL) {
+		next_item(b);
+		buf_adds(b->out, "{\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",");
+		put_member(b->out, "text", text, len);
+		buf_adds(b->out, "}]}");
+	}
+	for (i = 0; i < n; i++)
+		function_call(b, json_object_array_get_idx(calls, i));
+	return 0;
+}
+
+static int
+call_output(struct body *b, struct json_object *result, struct err *e)
+{
+	size_t len = 0, n;
+	struct json_object *parts = result_parts(result, &n);
+	const char *id = json_get_text(result, "parent_id", &len);
+	int rc = 1;
+
+	next_item(b);
+	buf_adds(b->out, "{\"type\":\"function_call_output\",");
+	put_member(b->out, "call_id", id, len);
+	buf_adds(b->out, ",\"output\":");
+	if (says_nothing(parts) && !b->r->as_ag2)
+		put_string(b->out, NO_OUTPUT, strlen(NO_OUTPUT));
+	else
+		rc = lone_text(b->out, parts, e);
+	if (rc == 0)
+		rc = content_list(b->out, parts, e);
+	buf_adds(b->out, "}");
+	return rc < 0 ? -1 : 0;
+}
+
+static int
+results(void *arg, struct json_object *const *items, size_t n, struct err *e)
+{
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		if (call_output(arg, items[i], e) < 0)
+			return -1;
+	return 0;
+}
+
+/* Reasoning, and what tools on OpenAI's side did: items that go back as they came. */
+static int
+replay(void *arg, const struct event_type *type, struct json_object *data, struct err *e)
+{
+	struct body *b = arg;
+	struct json_object *item = json_get(json_get(data, "item"), "data");
+	const char *id = json_get_text(item, "id", NULL);
+
+	if (strncmp(type->last, "OpenAI", 6) != 0 || item == NULL)
+		return 0;
+	if (type->flags & EV_ANCHOR) {
+		if (id != NULL && json_object_object_get_ex(b->reasoned, id, NULL))
+			return 0;
+		if (id != NULL)
+			json_object_object_add(b->reasoned, id, NULL);
+	}
+	next_item(b);
+	put_sparse(b->out, item);
+	return 0;
+}
+
+static const struct walk walk = { .request = request, .response = response, .results = results, .summary = summary, .replay = replay };
+
+static void
+instructions(struct buf *out, const struct llm_request *r)
+{
+	struct buf text = BUF_INIT;
+
+	put_prompts(&text, r);
+	if (text.len > 0) {
+		buf_adds(out, ",");
+		put_member(out, "instructions", text.data, text.len);
+	}
+	buf_release(&text);
+}
+
+static void
+tools(struct buf *out, const struct llm_request *r)
+{
+	size_t i;
+
+	if (r->tools_n == 0 && json_get(r->config->options, "tools") == NULL)
+		return;
+	buf_adds(out, ",\"tools\":[");
+	for (i = 0; i < r->tools_n; i++) {
+		buf_adds(out, i > 0 ? "," : "");
+		buf_adds(out, "{\"type\":\"function\",");
+		put_declaration(out, &r->tools[i], "parameters");
+		put_no_more_arguments(out, r->tools[i].parameters);
+		buf_adds(out, r->as_ag2 ? "}" : ",\"strict\":false}");
+	}
+	put_option_tools(out, r, r->tools_n);
+	buf_adds(out, "]");
+}
+
+static bool
+may_reason(const char *model)
+{
+	static const char *const plain[] = { "gpt-4", "gpt-3", "chatgpt-", "ft:gpt-4", "ft:gpt-3" };
+	size_t i;
+
+	for (i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
+		if (strncmp(model, plain[i], strlen(plain[i])) == 0)
+			return false;
+	return true;
+}
+
+static int
+settings(struct buf *out, const struct llm_request *r, struct err *e)
+{
+	static const char *const mine[] = { "model", "input", "instructions", "stream", NULL };
+	struct json_object *s = json_object_new_object(), *include;
+
+	if (r->stream)
+		setting_add(s, "stream", json_object_new_boolean(1));
+	setting_add(s, "store", json_object_new_boolean(0));
+	if (may_reason(r->config->model)) {
+		include = json_object_new_array();
+		json_object_array_add(include, json_object_new_string("reasoning.encrypted_content"));
+		setting_add(s, "include", include);
+	}
+	settings_usual(s, r, "temperature", "max_output_tokens");
+	if (r->schema != NULL) {
+		setting_add(s, "text.format.type", json_object_new_string("json_schema"));
+		setting_add(s, "text.format.name", json_object_new_string(SCHEMA_NAME));
+		setting_add(s, "text.format.schema", json_object_get(r->schema));
+		setting_add(s, "text.format.strict", json_object_new_boolean(1));
+	}
+	return put_settings(out, s, r, mine, e);
+}
+
+static int
+responses_body(const struct llm_request *r, struct buf *out, struct err *e)
+{
+	struct body b = { .r = r, .out = out, .first = true, .reasoned = json_object_new_object() };
+	int rc;
+
+	buf_adds(out, "{");
+	put_member_str(out, "model", r->config->model);
+	rc = settings(out, r, e);
+	tools(out, r);
+	instructions(out, r);
+	buf_adds(out, ",\"input\":[");
+	if (rc == 0)
+		rc = walk_history(r, &walk, &b, e);
+	buf_adds(out, "]}");
+	json_object_put(b.reasoned);
+	return rc;
+}
+
+/* ---- the answer ---- */
+
+struct state {
+	int64_t number;			/* of the last frame; they only rise */
+	bool numbered;
+	struct json_object *items;	/* that are done, in their order */
+	struct buf text, refusal;	/* what the items say; text that came in pieces is in the answer */
+};
+
+static const struct state initial = { .text = BUF_INIT_MAX(ANSWER_MAX), .refusal = BUF_INIT_MAX(ANSWER_MAX) };
+
+static void
+release(void *arg)
+{
+	struct state *s = arg;
+
+	json_object_put(s->items);
+	buf_release(&s->text);
+	buf_release(&s->refusal);
+}
+
+static void
+take_usage(struct answer *a, struct json_object *usage)
+{
+	if (!json_object_is_type(usage, json_type_object))
+		return;
+	a->has_usage = true;
+	a->usage.prompt = take_count(usage, "input_tokens");
+	a->usage.completion = take_count(usage, "output_tokens");
+	a->usage.total = take_count(usage, "total_tokens");
+	a->usage.cache_read = take_count(json_get(usage, "input_tokens_details"), "cached_tokens");
+	a->usage.thinking = take_count(json_get(usage, "output_tokens_details"), "reasoning_tokens");
+}
+
+static void
+take_message(struct state *s, struct json_object *item)
+{
+	struct json_object *content = json_get(item, "content"), *piece;
+	size_t i, len, n = json_object_is_type(content, json_type_array) ? json_object_array_length(content) : 0;
+	const char *text;
+
+	for (i = 0; i < n; i++) {
+		piece = json_object_array_get_idx(content, i);
+		if ((text = json_get_text(piece, "text", &len)) != NULL)
+			buf_add(&s->text, text, len);
+		else if ((text = json_get_text(piece, "refusal", &len)) != NULL)
+			buf_add(&s->refusal, text, len);
+	}
+}
+
+static int
+take_call(struct reading *rd, struct json_object *item, struct err *e)
+{
+	size_t len;
+	const char *arguments = json_get_text(item, "arguments", &len);
+	struct answer_call *c = answer_call(&rd->answer, (long)rd->answer.calls_n, json_get_text(item, "call_id", NULL),
+	    json_get_text(item, "name", NULL), e);
+
+	if (c == NULL)
+		return -1;
+	if (arguments != NULL)
+		buf_add(&c->arguments, arguments, len);
+	return 0;
+}
+
+/* AG2 loads an item as an object of the client, whose members are all there. */
+static void
+take_reasoning(struct answer *a, struct json_object *item)
+{
+	static const char *const members[] = { "content", "encrypted_content", "status" };
+	struct provider_item kept = { "item", "openai.types.responses.response_reasoning_item.ResponseReasoningItem", item };
+	struct json_object *summaries = json_get(item, "summary");
+	struct buf text = BUF_INIT, line = BUF_INIT;
+	size_t i, len, n = json_object_is_type(summaries, json_type_array) ? json_object_array_length(summaries) : 0;
+	const char *words;
+
+	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++)
+		if (!json_object_object_get_ex(item, members[i], NULL))
+			json_object_object_add(item, members[i], NULL);
+	for (i = 0; i < n; i++) {
+		words = json_get_text(json_object_array_get_idx(summaries, i), "text", &len);
+		if (words == NULL)
+			continue;
+		buf_adds(&text, text.len > 0 ? "\n" : "");
+		buf_add(&text, words, len);
+	}
+	build_reasoning(&line, &kept, (struct text){ text.data, text.len });
+	answer_replay(a, &line);
+	buf_release(&text);
+}
+
+/* Items of tools on OpenAI's side: their type, what the tool is called in AG2, the member that tells what it was to do, the class. */
+static const struct server_item {
+	const char *type, *name, *arguments, *class;
+} server_items[] = {
+	{ "web_search_call", "web_search", "action", "response_function_web_search.ResponseFunctionWebSearch" },
+	{ "code_interpreter_call", "code_execution", "code", "response_code_interpreter_tool_call.ResponseCodeInterpreterToolCall" },
+	{ "file_search_call", "file_search", "queries", "response_file_search_tool_call.ResponseFileSearchToolCall" },
+	{ "image_generation_call", "image_generation", NULL, "response_output_item.ImageGenerationCall" },
+	{ "mcp_call", "mcp_server", "arguments", "response_output_item.McpCall" },
+	{ "mcp_list_tools", "mcp_server", "server_label", "response_output_item.McpListTools" },
+	{ "shell_call", "shell", "action", "response_function_shell_tool_call.ResponseFunctionShellToolCall" },
+};
+
+static void
+server_arguments(struct buf *out, struct json_object *item, const struct server_item *kind)
+{
+	struct json_object *value = kind->arguments != NULL ? json_get(item, kind->arguments) : NULL;
+
+	if (json_object_is_type(value, json_type_object)) {
+		json_write(out, value, JSON_PYTHON);
+	} else if (value != NULL && strcmp(kind->arguments, "arguments") == 0) {
+		buf_adds(out, json_object_get_string(value));
+	} else if (value != NULL) {
+		buf_addf(out, "{\"%s\": ", kind->arguments);
+		json_write(out, value, JSON_PYTHON);
+		buf_adds(out, "}");
+	} else {
+		buf_adds(out, "{}");
+	}
+}
+
+/* The item itself tells the outcome, too, so the result has nothing but its status. */
+static void
+take_server_item(struct answer *a, struct json_object *item, const char *type)
+{
+	struct provider_item kept = { .field = "item", .value = item };
+	struct buf arguments = BUF_INIT, class = BUF_INIT, line = BUF_INIT;
+	struct text status;
+	struct call call = { .id = (char *)json_get_text(item, "id", NULL) };
+	size_t i;
+
+	for (i = 0; i < sizeof(server_items) / sizeof(server_items[0]); i++) {
+		if (strcmp(type, server_items[i].type) != 0)
+			continue;
+		buf_addf(&class, "openai.types.responses.%s", server_items[i].class);
+		kept.class = class.data;
+		server_arguments(&arguments, item, &server_items[i]);
+		call.name = (char *)server_items[i].name;
+		call.arguments = arguments.data;
+		build_server_call(&line, "OpenAIServerToolCallEvent", &call, &kept);
+		answer_replay(a, &line);
+		status.data = json_get_text(item, "status", &status.len);
+		build_server_result(&line, "OpenAIServerToolResultEvent", &call, status.data != NULL ? &status : NULL, NULL);
+		answer_replay(a, &line);
+	}
+	buf_release(&arguments);
+	buf_release(&class);
+}
+
+static int
+take_item(struct reading *rd, struct json_object *item, struct err *e)
+{
+	const char *type = json_get_text(item, "type", NULL);
+
+	if (type == NULL)
+		return reading_nonsense(rd, "an item has no type", e);
+	if (strcmp(type, "message") == 0)
+		take_message(rd->state, item);
+	else if (strcmp(type, "function_call") == 0)
+		return take_call(rd, item, e);
+	else if (strcmp(type, "reasoning") == 0)
+		take_reasoning(&rd->answer, item);
+	else
+		take_server_item(&rd->answer, item, type);
+	return 0;
+}
+
+/* What came in pieces is what is told again at the end, or a piece was lost, doubled or out of place. */
+static int
+settle_text(struct reading *rd, struct err *e)
+{
+	struct state *s = rd->state;
+	struct answer *a = &rd->answer;
+
+	if (a->text.len == 0 && s->text.len > 0)
+		return reading_text(rd, s->text.data, s->text.len, e);
+	if (a->text.len != s->text.len || memcmp(a->text.data, s->text.data, s->text.len) != 0)
+		return reading_nonsense(rd, "its pieces are not the whole that it tells at its end", e);
+	if (s->refusal.len > 0) {
+		buf_reset(&a->refusal);
+		buf_add(&a->refusal, s->refusal.data, s->refusal.len);
+	}
+	return 0;
+}
+
+/* Some servers leave the output out at the end: then the items count that were done. */
+static int
+take_items(struct reading *rd, struct json_object *response, struct err *e)
+{
+	struct state *s = rd->state;
+	struct json_object *output = json_get(response, "output");
+	size_t i;
+
+	if (!json_object_is_type(output, json_type_array) || json_object_array_length(output) == 0)
+		output = s->items;
+	else if (s->items != NULL && json_object_array_length(s->items) != json_object_array_length(output))
+		return reading_nonsense(rd, "its items are not those that it tells at its end", e);
+	for (i = 0; output != NULL && i < json_object_array_length(output); i++)
+		if (take_item(rd, json_object_array_get_idx(output, i), e) < 0)
+			return -1;
+	return settle_text(rd, e);
+}
+
+/* completed or incomplete: the reason why it is not complete is its reason to finish. */
+static int
+take_response(struct reading *rd, struct json_object *response, struct err *e)
+{
+	const char *status = json_get_text(response, "status", NULL);
+
+	if (json_get(response, "error") != NULL || (status != NULL && strcmp(status, "failed") == 0))
+		return reading_error(rd, response, e);
+	if (status == NULL || (strcmp(status, "completed") != 0 && strcmp(status, "incomplete") != 0))
+		return reading_nonsense(rd, "a response that has not ended", e);
+	take_name(&rd->answer.model, response, "model");
+	take_usage(&rd->answer, json_get(response, "usage"));
+	if (take_items(rd, response, e) < 0)
+		return -1;
+	take_name(&rd->answer.finish_reason, response, "status");
+	take_name(&rd->answer.finish_reason, json_get(response, "incomplete_details"), "reason");
+	rd->complete = true;
+	return 1;
+}
+
+static int
+check_number(struct reading *rd, struct json_object *frame, struct err *e)
+{
+	struct state *s = rd->state;
+	struct json_object *number = json_get(frame, "sequence_number");
+
+	if (!json_object_is_type(number, json_type_int))
+		return 0;
+	if (s->numbered && json_object_get_int64(number) <= s->number)
+		return reading_nonsense(rd, "its events are out of order", e);
+	s->numbered = true;
+	s->number = json_object_get_int64(number);
+	return 0;
+}
+
+static int
+item_done(struct reading *rd, struct json_object *frame, struct err *e)
+{
+	struct state *s = rd->state;
+
+	if (s->items == NULL)
+		s->items = json_object_new_array();
+	if (json_object_array_length(s->items) > 1000)
+		return reading_nonsense(rd, "it has more than 1000 items", e);
+	json_object_array_add(s->items, json_object_get(json_get(frame, "item")));
+	return 0;
+}
+
+static int
+frame(struct reading *rd, const char *event, struct json_object *frame, bool whole, struct err *e)
+{
+	const char *type = json_get_text(frame, "type", NULL), *delta;
+	size_t len;
+
+	if (whole)
+		return json_get(frame, "error") != NULL && json_get(frame, "output") == NULL ? reading_error(rd, frame, e) : take_response(rd, frame, e);
+	if (type == NULL)
+		type = event;
+	if (strcmp(type, "error") == 0 || json_get(frame, "error") != NULL)
+		return reading_error(rd, frame, e);
+	if (check_number(rd, frame, e) < 0)
+		return -1;
+	if (strcmp(type, "response.output_text.delta") == 0 && (delta = json_get_text(frame, "delta", &len)) != NULL)
+		return reading_text(rd, delta, len, e);
+	if (strcmp(type, "response.output_item.done") == 0)
+		return item_done(rd, frame, e);
+	if (strcmp(type, "response.completed") == 0 || strcmp(type, "response.incomplete") == 0)
+		return take_response(rd, json_get(frame, "response"), e);
+	if (strcmp(type, "response.failed") == 0)
+		return reading_error(rd, json_get(frame, "response"), e);
+	return 0;	/* the rest tells about what is told again */
+}
+
+static void
+address(const struct llm_request *r, struct address *a)
+{
+	buf_adds(&a->path, "/responses");
+}
+
+static const struct api api = {
+	.name = SAID_BY,
+	.base_url = "https://api.openai.com/v1",
+	.state = sizeof(struct state),
+	.initial = &initial,
+	.address = address,
+	.frame = frame,
+	.release = release,
+};
+
+static int
+responses_call(const struct llm_request *r, const struct buf *body, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
+{
+	return api_call(&api, r, body, sink, reply, e);
+}
+
+const struct provider provider_openai_responses = {
+	.api = &api,
+	.body = responses_body,
+	.call = responses_call,
+};
