@@ -36,7 +36,7 @@ all: $(PROGRAMS:%=$(BUILD)/bin/%)
 
 $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) -MMD -MP -MT '$$(BUILD)/$*.o' -c -o $@ $<
 
 $(BUILD)/libag2.a: $(LIB_OBJ)
 	@rm -f $@

@@ -61,8 +61,8 @@ block() {
 		[ -x "$BIN/$name" ] || fail "no program $name"
 		[ -e "$ROOT/man/$name.1" ] || fail "no page $name.1"
 	done
-	for path in $(grep -oE '(^|[ `(])(cmd|lib|man|scripts|tests)/[A-Za-z0-9_./-]*[a-z]' "$ROOT/README.md" | tr -d ' `(' | sort -u); do
-		case $path in *NAME* | */ag2-) continue ;; esac
+	for path in $(grep -oE '(^|[ `(])(cmd|lib|man|scripts|tests)/[A-Za-z0-9_./*-]*' "$ROOT/README.md" | tr -d ' `(' | sed 's/[.]$//' | sort -u); do
+		case $path in *NAME* | *'*'*) continue ;; esac
 		[ -e "$ROOT/$path" ] || fail "the README names $path, which is not there"
 	done
 }
