@@ -1,5 +1,6 @@
 /* ag2-ask: asks a model, as a filter over a stream or as a whole turn of an agent; see man/ag2-ask.1. */
 #include "cli.h"
+#include "explain.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -20,7 +21,7 @@
 #define KEY_MAX 8192
 
 static struct {
-	const char *store, *config, *model, *base_url, *model_of, *stream, *record, *replay, *layout;
+	const char *store, *config, *model, *base_url, *model_of, *stream, *record, *replay, *layout, *explain;
 	struct opt_list tools;
 	bool last, skip_bad, strict, events, dry, verbose, no_stream, as_ag2, check, no_upkeep;
 	long max_rounds, status_fd;
@@ -42,6 +43,7 @@ static const struct opt options[] = {
 	{ 'v', "verbose", OPT_FLAG, &o.verbose, NULL, "say on stderr which tools are called and what was used" },
 	{ 0, "no-stream", OPT_FLAG, &o.no_stream, NULL, "print nothing before the answer is complete" },
 	{ 0, "as-ag2", OPT_FLAG, &o.as_ag2, NULL, "AG2's rules, event for event" },
+	{ 0, "explain", OPT_OPTIONAL, &o.explain, "json", "say on stderr what is sent and what not, and where the tokens go" },
 	{ 0, "layout", OPT_STRING, &o.layout, "ag2|cache", "where prompts go that change often; cache: to the end" },
 	{ 0, "check", OPT_FLAG, &o.check, NULL, "only check the agent file; 1 when its policies' order is wrong" },
 	{ 0, "tool", OPT_LIST, &o.tools, "FILE|knowledge", "a tool the model may call; may be repeated" },
@@ -79,6 +81,7 @@ check_options(void)
 	if (o.skip_bad && o.strict)
 		cli_usage(&usage, "--skip-bad and --strict exclude each other");
 	cli_check_layout(&usage, o.layout, o.as_ag2);
+	explain_check(&usage, o.explain);
 	if (o.model_of != NULL && !is_filter())
 		cli_usage(&usage, "--model-of is for a filter");
 	if (o.max_rounds < 1)
@@ -665,6 +668,12 @@ finish_text(struct output *out, const struct buf *answer)
 }
 
 static void
+tell_explained(void *arg, const struct explain *x)
+{
+	explain_tell(x, o.explain);
+}
+
+static void
 tell_log_failed(const struct turn *t)
 {
 	log_warn("the log of stream '%s' could not be written: %s", t->stream, t->log_error.msg);
@@ -773,6 +782,7 @@ fill_turn(struct session *s, const struct agent *a, const struct buf *text)
 		.text_len = text ? text->len : 0,
 		.env = { s->store, (const char *const *)s->for_tools.items, o.tool_timeout },
 		.commands_env = (const char *const *)s->commands.items,
+		.on_explain = o.explain != NULL ? tell_explained : NULL,
 		.layout = o.layout == NULL ? (a->layout_cache ? LAYOUT_CACHE : LAYOUT_AS_MARKED) :
 		    strcmp(o.layout, "cache") == 0 ? LAYOUT_CACHE : LAYOUT_AG2,
 		.as_ag2 = o.as_ag2,

@@ -1,5 +1,6 @@
 /* ag2-assemble: a stream in, what the model is to see out. */
 #include "cli.h"
+#include "explain.h"
 
 #include "base/alloc.h"
 #include "base/run.h"
@@ -12,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *url, *config, *prompt, *stream_given, *layout;
+static const char *url, *config, *prompt, *stream_given, *layout, *explain;
 static bool skip_bad, strict, check, as_ag2;
 
 static const struct opt table[] = {
@@ -23,6 +24,7 @@ static const struct opt table[] = {
 	{ 0, "skip-bad", OPT_FLAG, &skip_bad, NULL, "bad lines are skipped and named, and the exit status stays 0" },
 	{ 0, "strict", OPT_FLAG, &strict, NULL, "stop at the first bad line" },
 	{ 0, "check", OPT_FLAG, &check, NULL, "only say what is wrong with the order of the policies" },
+	{ 0, "explain", OPT_OPTIONAL, &explain, "json", "say on stderr what each policy took in and let go, and where the tokens go" },
 	{ 0, "layout", OPT_STRING, &layout, "ag2|cache", "cache: what changes often goes to the end, so that provider caches keep hitting" },
 	{ 0, "as-ag2", OPT_FLAG, &as_ag2, NULL, "AG2's rules event for event, without repair" },
 	{ 0 }
@@ -209,47 +211,51 @@ tell_pair(void *arg, size_t i, size_t j)
 }
 
 static int
-find_alert(struct jsonl *in)
+note_prompt(void *arg, const struct prompt *p, struct err *e)
 {
-	struct err e = ERR_INIT;
-	struct event ev;
-	int rc;
-
-	while ((rc = jsonl_next(in, &ev, &e)) > 0)
-		if (ev.type->flags & EV_ALERT)
-			return 1;
-	if (rc < 0)
-		log_fail(&e);
+	*(bool *)arg |= p->source != NULL && strcmp(p->source, "alert") == 0;
 	return 0;
 }
 
-/* Whether the events hold alerts that no policy delivers: those of the stream, or of a standard input that has any. */
-static int
+/* Whether an alert policy would have something to deliver. */
+static bool
+alerts_wait(struct setting *s, struct jsonl *in)
+{
+	bool found = false;
+	struct chain_options o = { .as_ag2 = true, .on_bad = JSONL_BAD_SKIP, .sink = { note_prompt, NULL, &found } };
+	struct policy_spec spec;
+	struct err e = ERR_INIT;
+	struct chain *c;
+
+	if (policy_spec_parse(&spec, "alert", &e) < 0 || chain_new(&c, &spec, 1, &o, &e) < 0)
+		log_fail(&e);
+	if ((in != NULL ? chain_feed(c, in, &e) : chain_feed_stream(c, s->store, s->stream, &e)) < 0 || chain_end(c, &e) < 0)
+		log_fail(&e);
+	chain_free(c);
+	policy_spec_release(&spec);
+	return found;
+}
+
+/* Whether alerts wait that no policy delivers: in the stream, or on a standard input that has any events. */
+static bool
 alerts_lost(struct setting *s)
 {
-	struct err e = ERR_INIT;
-	struct stream_reader *r = NULL;
 	struct stat st;
 	struct jsonl in;
-	int found;
+	bool found = false;
 
 	if (has(s, "alert"))
-		return 0;
+		return false;
 	if (stream_given != NULL) {
 		open_all(s);
-		if (stream_open(s->store, s->stream, false, &r, &e) < 0)
-			log_fail(&e);
-		jsonl_init(&in, s->stream, JSONL_BAD_SKIP, stream_read, r);
+		found = alerts_wait(s, NULL);
 	} else if (fstat(0, &st) == 0 && (S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) {
 		jsonl_init_fd(&in, "stdin", JSONL_BAD_SKIP, 0);
-	} else {
-		return 0;
+		found = alerts_wait(s, &in);
+		jsonl_release(&in);
 	}
-	found = find_alert(&in);
-	jsonl_release(&in);
-	stream_close(r);
 	if (found)
-		log_warn("there are alerts among the events, and no alert policy to deliver them");
+		log_warn("alerts wait among the events, and there is no alert policy to deliver them");
 	return found;
 }
 
@@ -294,6 +300,7 @@ assemble(struct setting *s)
 {
 	struct chain_options o = { .store = s->store, .layout_cache = layout_cache(s), .as_ag2 = as_ag2, .env = (const char *const *)s->env,
 		.cwd = s->own ? NULL : s->agent.dir, .on_bad = on_bad(), .whole = s->stream != NULL || is_file(0), .tell_repairs = true,
+		.explain = explain != NULL ? explain_new(explain_chars_of(s->specs, s->n)) : NULL,
 		.tmpdir = cli_env("TMPDIR"), .sink = { put_prompt, put_event, NULL } };
 	struct err e = ERR_INIT;
 	struct chain *c;
@@ -316,6 +323,11 @@ assemble(struct setting *s)
 	}
 	chain_free(c);
 	jsonl_release(&in);
+	if (explain != NULL) {
+		out_flush();
+		explain_tell(o.explain, explain);
+	}
+	explain_free(o.explain);
 	return in.bad > 0 && on_bad() == JSONL_BAD_COUNT ? 65 : 0;
 }
 
@@ -339,7 +351,7 @@ int
 main(int argc, char **argv)
 {
 	struct opts o = { .program = "ag2-assemble",
-		.usage = "ag2-assemble [-s URL] [-c FILE] [--prompt TEXT] [--stream S] [--skip-bad|--strict] [--check] [--layout=ag2|cache] [--as-ag2] [POLICY...]",
+		.usage = "ag2-assemble [-s URL] [-c FILE] [--prompt TEXT] [--stream S] [--skip-bad|--strict] [--check] [--explain[=json]] [--layout=ag2|cache] [--as-ag2] [POLICY...]",
 		.summary = "Turns a stream of events into what the model is to see.", .table = table };
 	struct setting s = { 0 };
 	char *more;
@@ -351,6 +363,7 @@ main(int argc, char **argv)
 	if (skip_bad && strict)
 		cli_usage(&o, "--skip-bad and --strict exclude each other");
 	cli_check_layout(&o, layout, as_ag2);
+	explain_check(&o, explain);
 	read_specs(&s, &o, argv, (size_t)n);
 	if (check) {
 		status = check_order(&s);

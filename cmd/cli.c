@@ -165,13 +165,13 @@ cli_colour(int fd)
 }
 
 int
-cli_width(void)
+cli_width(int fd)
 {
 	struct winsize size;
 	const char *columns = cli_env("COLUMNS");
 	long n;
 
-	if (ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+	if (ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
 		return size.ws_col;
 	if (columns != NULL && parse_long(columns, "COLUMNS", &n, NULL) == 0 && n > 0 && n < 10000)
 		return (int)n;

@@ -54,7 +54,7 @@ struct store *cli_open(const char *url, const char *file_store, enum store_mode 
 
 bool cli_terminal(void);		/* standard output is one */
 bool cli_colour(int fd);		/* fd is one, TERM is not "dumb" and NO_COLOR is not set */
-int cli_width(void);			/* columns of the terminal on standard output; 80 when it is not known */
+int cli_width(int fd);			/* columns of the terminal on fd; 80 when it is not known */
 
 /* Writes foreign text to standard output: scrubbed on a terminal (lines and tabs stay), the bytes themselves elsewhere. */
 void cli_write(const void *data, size_t len);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/run.h"
 #include "knowledge.h"
+#include "policy/explain.h"
 #include "stream.h"
 
 #include <stdlib.h>
@@ -400,6 +401,23 @@ feed(const struct turn *t, struct chain *c, struct err *e)
 	return feed_unsaved(t, c, e) < 0 ? -1 : chain_end(c, e);
 }
 
+/* A tool as it is declared: its name, what it is for, its parameters. */
+static void
+explain_tools(const struct turn *t, struct explain *x)
+{
+	struct buf schema = BUF_INIT;
+	size_t i;
+
+	for (i = 0; i < t->tools_n; i++) {
+		buf_reset(&schema);
+		buf_addf(&schema, "%s %s ", t->tools[i].name, t->tools[i].description != NULL ? t->tools[i].description : "");
+		if (t->tools[i].parameters != NULL)
+			json_write(&schema, t->tools[i].parameters, JSON_COMPACT);
+		explain_tool(x, t->tools[i].name, schema.data, schema.len);
+	}
+	buf_release(&schema);
+}
+
 static int
 assemble(const struct turn *t, struct assembled *a, struct err *e)
 {
@@ -409,10 +427,17 @@ assemble(const struct turn *t, struct assembled *a, struct err *e)
 	struct chain *c = NULL;
 	int rc;
 
+	if (t->on_explain != NULL)
+		o.explain = explain_new(explain_chars_of(t->agent->assembly, t->agent->assembly_n));
 	rc = chain_new(&c, t->agent->assembly, t->agent->assembly_n, &o, e);
 	if (rc == 0)
 		rc = feed(t, c, e);
 	chain_free(c);
+	if (rc == 0 && o.explain != NULL) {
+		explain_tools(t, o.explain);
+		t->on_explain(t->arg, o.explain);
+	}
+	explain_free(o.explain);
 	return rc;
 }
 

@@ -37,6 +37,10 @@ struct turn {
 	 * gets every response's text, also what comes with tool calls (each then a line of its own). */
 	int (*on_text)(void *arg, const char *text, size_t len, struct err *e);
 	int (*on_event)(void *arg, const char *line, size_t len, struct err *e);	/* each new event line, without newline */
+	/*
+	 * Told before each model call what became of the history (policy/explain.h); NULL: nobody asks.
+	 */
+	void (*on_explain)(void *arg, const struct explain *x);
 	void *arg;
 	/* out */
 	struct buf answer;			/* the last response's text */

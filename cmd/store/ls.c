@@ -106,7 +106,7 @@ print_columns(const struct entries *list)
 		w = shown_width(&list->items[i]) + 2;
 		width = w > width ? w : width;
 	}
-	columns = (size_t)cli_width() / width;
+	columns = (size_t)cli_width(1) / width;
 	if (columns == 0)
 		columns = 1;
 	rows = (list->n + columns - 1) / columns;

@@ -290,7 +290,7 @@ print_event(struct transcript *t, struct event *ev, struct err *e)
 static int
 run_show(char **args, int n)
 {
-	struct transcript t = { .width = (size_t)cli_width(), .colour = cli_colour(1) };
+	struct transcript t = { .width = (size_t)cli_width(1), .colour = cli_colour(1) };
 	struct store *s = open_store(STORE_READ);
 	const char *id = stream_operand(s, args[0]);
 	struct stream_reader *r;

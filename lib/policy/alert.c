@@ -283,7 +283,7 @@ halt(struct alert *a, struct event *const *fatal, size_t n, struct err *e)
 	add_text(&text, message);
 	rc = build_halt(&line, (struct text){ text.data, text.len }, source, fatal, n, e);
 	if (rc == 0) {
-		chain_halt(a->stage.chain, line.data, line.len);
+		chain_halt(&a->stage, line.data, line.len);
 		buf_reset(&text);
 		buf_adds(&text, "[FATAL ALERT] (");
 		add_text(&text, source);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "policy/explain.h"
 #include "policy/spool.h"
 #include "policy/tail.h"
 #include "stream.h"
@@ -64,9 +65,19 @@ chain_bad(struct chain *c, const struct event *ev, const struct err *why, struct
 }
 
 void
-chain_halt(struct chain *c, const char *line, size_t len)
+chain_why(const struct chain *c, const struct event *ev, const char *why)
 {
-	event_list_add(&c->halts, event_own(xmemdup0(line, len), len));
+	explain_why(c->o.explain, ev->mark, why);
+}
+
+void
+chain_halt(struct stage *by, const char *line, size_t len)
+{
+	struct event *ev = event_own(xmemdup0(line, len), len);
+
+	ev->mark = explain_event(by->chain->o.explain, ev, by->number);
+	chain_why(by->chain, ev, "a fatal alert halts");
+	event_list_add(&by->chain->halts, ev);
 }
 
 /* ---- stages ---- */
@@ -76,6 +87,7 @@ stage_prompt(struct stage *s, const struct prompt *p, struct err *e)
 {
 	while (s->ops->prompt == NULL)
 		s = s->next;
+	explain_reach_prompt(s->chain->o.explain, p, s->number);
 	return s->ops->prompt(s, p, e);
 }
 
@@ -87,11 +99,26 @@ stage_prompts_done(struct stage *s, struct err *e)
 	return s->ops->prompts_done(s, e);
 }
 
+/* What comes without a mark was made by the stage before s. */
+static void
+account(struct stage *s, struct event *ev, int before)
+{
+	struct explain *x = s->chain->o.explain;
+
+	if (ev->mark == 0)
+		ev->mark = explain_event(x, ev, before);
+	explain_reach_event(x, ev, s->number);
+}
+
 int
 stage_event(struct stage *s, struct event *ev, struct err *e)
 {
+	struct stage *first = s;
+
 	while (s->ops->event == NULL)
 		s = s->next;
+	if (s->chain->o.explain != NULL)
+		account(s, ev, first->before);
 	return s->ops->event(s, ev, e);
 }
 
@@ -107,6 +134,8 @@ int
 stage_inject(struct stage *next, struct text content, const char *source, struct err *e)
 {
 	struct prompt p = { .content = content, .source = source, .at_end = next->chain->o.layout_cache };
+
+	p.mark = explain_prompt(next->chain->o.explain, &p, next->before);
 
 	return stage_prompt(next, &p, e);
 }
@@ -236,6 +265,8 @@ static void
 add_stage(struct chain *c, struct stage *s)
 {
 	s->chain = c;
+	s->before = (int)c->n - 1;
+	s->number = (int)c->n;
 	if (c->n > 0)
 		c->stages[c->n - 1]->next = s;
 	c->stages[c->n++] = s;
@@ -260,11 +291,15 @@ chain_new(struct chain **out, const struct policy_spec *specs, size_t n, const s
 			return -1;
 		}
 		c->can_wait |= specs[i].policy->holds;
+		explain_add_stage(o->explain, specs[i].policy->id);
 		add_stage(c, s);
 	}
-	if (!o->as_ag2)
+	if (!o->as_ag2) {
 		add_stage(c, sendable_new(c));
+		explain_add_stage(o->explain, EXPLAIN_REPAIR);
+	}
 	add_stage(c, outlet_new(c));
+	c->stages[c->n - 1]->number = EXPLAIN_SENT;
 	*out = c;
 	return 0;
 }
@@ -288,9 +323,12 @@ chain_free(struct chain *c)
 int
 chain_prompt(struct chain *c, const struct prompt *p, struct err *e)
 {
+	struct prompt own = *p;
+
 	if (c->begun)
 		return err_set(e, ERR_DATA, "a prompt behind an event");
-	return stage_prompt(c->stages[0], p, e);
+	own.mark = explain_prompt(c->o.explain, p, -1);
+	return stage_prompt(c->stages[0], &own, e);
 }
 
 static int
@@ -307,6 +345,8 @@ chain_event(struct chain *c, struct event *ev, struct err *e)
 {
 	if (!c->begun && begin(c, e) < 0)
 		return -1;
+	if (c->o.explain != NULL)
+		ev->mark = explain_event(c->o.explain, ev, -1);
 	return stage_event(c->stages[0], ev, e);
 }
 
@@ -423,6 +463,8 @@ window_of_chain(const struct chain *c, bool *kept_only)
 	size_t i;
 
 	*kept_only = false;
+	if (c->o.explain != NULL)
+		return NULL;
 	for (i = 0; i < c->policies; i++) {
 		const struct policy *policy = c->specs[i].policy;
 

@@ -2,6 +2,7 @@
 #include "policy/command.h"
 
 #include "base/alloc.h"
+#include "policy/explain.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@ exec_prompt(struct stage *s, const struct prompt *p, struct err *e)
 {
 	struct exec *x = (struct exec *)s;
 
+	explain_lend(chain_opts(s->chain)->explain, p->content.data, p->content.len, p->mark);
 	if (p->line.data != NULL)
 		buf_add(&x->prompts, p->line.data, p->line.len);
 	else
@@ -35,12 +37,14 @@ exec_prompts_done(struct stage *s, struct err *e)
 static int
 exec_event(struct stage *s, struct event *ev, struct err *e)
 {
+	explain_lend(chain_opts(s->chain)->explain, ev->line, ev->len, ev->mark);
 	return spool_add(&((struct exec *)s)->events, ev, 0, e);
 }
 
 static int
 give_prompt(struct stage *next, struct event *ev, bool begun, struct err *e)
 {
+	struct explain *x = chain_opts(next->chain)->explain;
 	struct json_object *data = event_data(ev, e);
 	struct prompt p = { .line = { ev->line, ev->len } };
 
@@ -53,6 +57,9 @@ give_prompt(struct stage *next, struct event *ev, bool begun, struct err *e)
 		return err_set(e, ERR_DATA, "a Prompt line without content");
 	if (begun)
 		return err_set(e, ERR_DATA, "a Prompt line behind an event");
+	p.mark = explain_return(x, p.content.data, p.content.len);
+	if (p.mark == 0)
+		p.mark = explain_prompt(x, &p, next->before);
 	return stage_prompt(next, &p, e);
 }
 
@@ -76,6 +83,7 @@ give_output(struct exec *x, int fd, struct err *e)
 		} else {
 			rc = begun ? 0 : stage_prompts_done(next, e);
 			begun = true;
+			ev.mark = explain_return(chain_opts(next->chain)->explain, ev.line, ev.len);
 			rc = rc < 0 ? rc : stage_event(next, &ev, e);
 		}
 		event_release(&ev);
@@ -102,6 +110,7 @@ exec_end(struct stage *s, struct err *e)
 		rc = err_sys(e, "cannot read a temporary file");
 	if (rc == 0)
 		rc = give_output(x, fd, e);
+	explain_forget_lent(chain_opts(s->chain)->explain);
 	close(fd);
 	return rc < 0 ? -1 : stage_end(s->next, e);
 }

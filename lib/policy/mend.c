@@ -92,6 +92,7 @@ write_event(const struct event *from, struct json_object *record)
 	ev = event_own(text, len);
 	if (from != NULL) {
 		ev->number = from->number;
+		ev->mark = from->mark;
 		ev->offset = from->offset;
 	}
 	return ev;

@@ -63,6 +63,7 @@ struct prompt {
 	const char *source;	/* "working_memory", ... ; NULL for one that came in without */
 	struct text line;	/* the original line when it came as one, else data is NULL */
 	bool at_end;		/* place: end (layout=cache) */
+	uint64_t mark;		/* see struct event */
 };
 
 /* Takes what comes out: all prompts first, then the events. Borrowed for the call. Non-zero (-1 with e set) ends the chain. */
@@ -71,6 +72,8 @@ struct chain_sink {
 	int (*event)(void *arg, struct event *ev, struct err *e);
 	void *arg;
 };
+
+struct explain;
 
 struct chain_options {
 	struct store *store;		/* for memory policies; NULL: there is no memory */
@@ -82,6 +85,7 @@ struct chain_options {
 	bool whole;			/* the input is all at hand (a log, a file): what comes late can move to its place. chain_feed_stream sets it */
 	bool answer_open;		/* what comes out is sent now: calls still open at the end get error results, too */
 	bool tell_repairs;		/* one warning for each kind of repair at the end */
+	struct explain *explain;	/* is told what becomes of everything (policy/explain.h); NULL: nobody asks */
 	const char *tmpdir;		/* for events that have to wait; NULL: /var/tmp or /tmp. Borrowed for the chain's life */
 	struct chain_sink sink;
 };

@@ -255,6 +255,8 @@ give_pending(struct sendable *s, bool with_items, struct err *e)
 		ev = list.items[i];
 		if (with_items || (ev->type->flags & (EV_ANCHOR | EV_TURN_ITEM)) == 0)
 			rc = forward(s, ev, e);
+		else
+			chain_why(s->stage.chain, ev, "a provider's item without its response");
 	}
 	event_list_release(&list);
 	return rc;
@@ -407,6 +409,7 @@ fate_of(struct sendable *s, const char *id, size_t len, struct late_call **late,
 		if (!s->unit.calls[i].answered)
 			return TAKEN;
 		count(s, SECOND, ev->number);
+		chain_why(s->stage.chain, ev, repair_texts[SECOND]);
 		return DROPPED;
 	}
 	i = id != NULL && len > 0 ? idset_find(&s->late, id, len) : SIZE_MAX;
@@ -415,6 +418,7 @@ fate_of(struct sendable *s, const char *id, size_t len, struct late_call **late,
 		return LATE;
 	}
 	count(s, i != SIZE_MAX ? SECOND : ORPHAN, ev->number);
+	chain_why(s->stage.chain, ev, repair_texts[i != SIZE_MAX ? SECOND : ORPHAN]);
 	return DROPPED;
 }
 
@@ -472,6 +476,7 @@ move_late(struct sendable *s, struct late_call *late, struct event *container)
 
 	late->open = false;
 	count(s, MOVED, container->number);
+	chain_why(s->stage.chain, container, repair_texts[MOVED]);
 	answer(&slot->unit, late->call);
 	event_list_add(&slot->lines, container);
 	if (slot->unit.missing == 0)
@@ -499,6 +504,7 @@ take_results(struct sendable *s, struct results *r, struct err *e)
 		} else if (fate == LATE && late->slot != NO_SLOT) {
 			move_late(s, late, container_of_one(r, i));
 		} else if (fate == LATE) {
+			chain_why(s->stage.chain, r->ev, repair_texts[NOTED]);
 			note_late(s, late, one, r->ev->number);
 		}
 	}
@@ -556,6 +562,7 @@ on_result(struct sendable *s, struct event *ev, struct json_object *data, struct
 		if (fate_of(s, id, len, &late, ev) != LATE)
 			return 0;
 		if (late->slot == NO_SLOT) {
+			chain_why(s->stage.chain, ev, repair_texts[NOTED]);
 			note_late(s, late, data, ev->number);
 			return after_results(s, e);
 		}
@@ -627,6 +634,8 @@ on_response(struct sendable *s, struct event *ev, struct json_object *data, stru
 		}
 	}
 	idset_release(&ids);
+	if (mend_blank_response(data))
+		chain_why(s->stage.chain, ev, "a response that says nothing");
 	rc = mend_blank_response(data) ? give_pending(s, false, e) : give_response(s, ev, data, e);
 	event_free(mended);
 	return rc;
@@ -648,6 +657,8 @@ on_calls(struct sendable *s, struct event *ev, struct err *e)
 	struct unit *u = s->unit.active ? &s->unit : NULL;
 
 	event_ids(ev, is_announced, &u, NULL);
+	if (u == NULL)
+		chain_why(s->stage.chain, ev, "announces calls that are not there");
 	return u != NULL ? forward(s, ev, e) : 0;
 }
 

@@ -26,6 +26,8 @@ struct stage {			/* the first member of each policy's own struct */
 	const struct stage_ops *ops;
 	struct chain *chain;
 	struct stage *next;
+	int before;			/* the number of the stage before it, -1: none */
+	int number;			/* of the chain's stages, from 0 on; the outlet is EXPLAIN_SENT */
 };
 
 int stage_prompt(struct stage *s, const struct prompt *p, struct err *e);
@@ -40,8 +42,10 @@ int stage_inject(struct stage *next, struct text content, const char *source, st
 const struct chain_options *chain_opts(const struct chain *c);
 /* An event whose content is broken: reported and left out by the input's rules. -1 when it must stop. */
 int chain_bad(struct chain *c, const struct event *ev, const struct err *why, struct err *e);
+/* Why an event goes, or comes: a constant text, for who asks. */
+void chain_why(const struct chain *c, const struct event *ev, const char *why);
 /* A HaltEvent made here (a line without newline): it bypasses what follows and comes out last. */
-void chain_halt(struct chain *c, const char *line, size_t len);
+void chain_halt(struct stage *by, const char *line, size_t len);
 /* Nothing can come out before the end of the input, or all of it is at hand: what comes late can still be moved. */
 bool chain_can_wait(const struct chain *c);
 /* A temporary file that has no name. -1 with e set. */

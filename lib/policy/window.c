@@ -108,6 +108,17 @@ is_unspent_halt(const struct window *w, const struct held *h)
 	return !w->as_ag2 && (h->r.event->type->flags & EV_HALT) != 0 && h->r.number > w->last_response;
 }
 
+static const char older[] = "older than what fits", unpaired[] = "what it belongs to was cut off";
+
+static void
+let_go(struct window *w, struct held *h, const char *why)
+{
+	if (h->r.event != NULL)
+		chain_why(w->stage.chain, h->r.event, why);
+	event_free(h->r.event);
+	h->r.event = NULL;
+}
+
 /* Lets go of the first item for good, but for what stays of it. */
 static void
 drop_first(struct window *w)
@@ -123,9 +134,10 @@ drop_first(struct window *w)
 		w->halts = xgrow(w->halts, w->halts_n, &w->halts_cap, sizeof(w->halts[0]));
 		w->halts[w->halts_n++] = h;
 	} else if (!w->as_ag2 && (h.r.event->type->flags & EV_REQUEST) != 0) {
-		event_free(w->request.r.event);
+		let_go(w, &w->request, older);
 		w->request = h;
 	} else {
+		chain_why(w->stage.chain, h.r.event, older);
 		event_free(h.r.event);
 	}
 }
@@ -167,7 +179,7 @@ forget_spent_halts(struct window *w)
 	size_t i;
 
 	for (i = 0; i < w->halts_n; i++)
-		event_free(w->halts[i].r.event);
+		let_go(w, &w->halts[i], "a response has followed it");
 	w->halts_n = 0;
 }
 
@@ -480,10 +492,8 @@ keep_before(struct window *w, size_t cut, bool *keep)
 	for (i = 0; i < cut; i++)
 		keep[i] = is_head_summary(w, at(w, i)) || is_unspent_halt(w, at(w, i)) ||
 		    (!has_request && at(w, i)->r.number == w->last_request);
-	if (has_request || w->request.r.number != w->last_request) {
-		event_free(w->request.r.event);
-		w->request.r.event = NULL;
-	}
+	if (has_request || w->request.r.number != w->last_request)
+		let_go(w, &w->request, older);
 }
 
 static int
@@ -502,6 +512,10 @@ give_before(struct window *w, struct err *e)
 {
 	size_t i;
 
+	if (w->summary.r.event != NULL)
+		chain_why(w->stage.chain, w->summary.r.event, "a summary at the head stays");
+	if (w->request.r.event != NULL)
+		chain_why(w->stage.chain, w->request.r.event, "the last request stays");
 	if (give(w, &w->summary, e) < 0)
 		return -1;
 	for (i = 0; i < w->halts_n; i++) {
@@ -546,19 +560,20 @@ end_prompts(struct window *w, int64_t kept, struct err *e)
 	return ends_prompts_late(w) ? stage_prompts_done(w->stage.next, e) : 0;
 }
 
-/* Decides what stays: keep[i] for each item held. */
+/* Decides what stays: keep[i] for each item held. *cut is where the window begins. */
 static int
-decide(struct window *w, bool *keep, struct err *e)
+decide(struct window *w, size_t *cut, bool *keep, struct err *e)
 {
-	size_t cut = w->tail, i;
+	size_t i;
 
-	if (w->budget && !w->as_ag2 && fit(w, &cut, e) < 0)
+	*cut = w->tail;
+	if (w->budget && !w->as_ag2 && fit(w, cut, e) < 0)
 		return -1;
-	w->cut |= cut > 0 || w->weight > w->limit;
+	w->cut |= *cut > 0 || w->weight > w->limit;
 	if (w->cut) {
-		if (prune(w, &cut, keep, e) < 0)
+		if (prune(w, cut, keep, e) < 0)
 			return -1;
-		keep_before(w, cut, keep);
+		keep_before(w, *cut, keep);
 		return 0;
 	}
 	for (i = 0; i < w->n; i++)
@@ -571,17 +586,20 @@ window_end(struct stage *s, struct err *e)
 {
 	struct window *w = window_of(s);
 	bool *keep;
-	size_t i;
+	size_t cut = 0, i;
 	int rc = -1;
 
 	keep = xcalloc(w->n + 1, sizeof(keep[0]));
 	if (w->budget && !w->as_ag2)
 		add_reserved(w, reserve_end(&w->reserve, chain_opts(s->chain)->answer_open));
-	if (drop_broken(w, e) < 0 || decide(w, keep, e) < 0 || end_prompts(w, count_kept(w, keep), e) < 0 || give_before(w, e) < 0)
+	if (drop_broken(w, e) < 0 || decide(w, &cut, keep, e) < 0 || end_prompts(w, count_kept(w, keep), e) < 0 || give_before(w, e) < 0)
 		goto out;
-	for (i = 0; i < w->n; i++)
-		if (keep[i] && give(w, at(w, i), e) < 0)
+	for (i = 0; i < w->n; i++) {
+		if (!keep[i])
+			chain_why(s->chain, at(w, i)->r.event, i < cut ? older : unpaired);
+		else if (give(w, at(w, i), e) < 0)
 			goto out;
+	}
 	rc = stage_end(s->next, e);
 out:
 	free(keep);

@@ -1,0 +1,190 @@
+#!/usr/bin/env bats
+# --explain: every event and every token is accounted for.
+load helper
+load assemble
+load policies
+
+# sum ROWS: the tokens of what is sent, by the rows of --explain=json.
+sum() {
+	awk -F '"tokens":' '/^{/ && !/"action":"dropped"/ { n += $2 + 0 } END { print n + 0 }' "$1"
+}
+
+# recount LINES CHARS: the estimate of Prompt and event lines as they are.
+recount() {
+	ag2-assemble --as-ag2 --explain=json token-budget:1000000000,chars_per_token="$2" <"$1" 2>recounted >/dev/null
+	sum recounted
+}
+
+account() {
+	local dir=$1 chars=4 args events got
+	readarray -t args <"$dir/args"
+	[[ "${args[*]}" =~ chars_per_token=([0-9]+) ]] && chars=${BASH_REMATCH[1]}
+	fill_store "$dir/store"
+	touch "$dir/in"
+	events=$(grep -vc '^{"type": *"Prompt"' "$dir/in")
+	for mode in --as-ag2 --layout=ag2; do
+		AG2_NOW=1 ag2-assemble $mode --explain=json -s disk:store "${args[@]}" <"$dir/in" >"$dir/out" 2>"$dir/err" || {
+			grep -qe 'do not fit' -e 'must not be negative' "$dir/err" && continue
+			fail "$mode: $(cat "$dir/err")"
+		}
+		got=$(sed -n 's/^{.*"index":\([0-9]*\),.*/\1/p' "$dir/err" | tr '\n' ' ')
+		[ "$got" = "$(seq 0 $((events - 1)) | tr '\n' ' ')" ] || fail "$mode: not each event once: $got"
+		[ "$(sum "$dir/err")" = "$(recount "$dir/out" "$chars")" ] || fail "$mode: $(sum "$dir/err") is not $(recount "$dir/out" "$chars")"
+	done
+	ag2-ask -n -m exec:cat --explain=json <"$dir/out" >"$dir/sent" 2>"$dir/err"
+	[ "$(sum "$dir/err")" = "$(recount "$dir/sent" 4)" ] || fail "ag2-ask: $(sum "$dir/err") is not $(recount "$dir/sent" 4)"
+}
+
+accounts() {
+	local dir ran=0 failed=0
+	unpack "$1"
+	for dir in cases/*; do
+		ran=$((ran + 1))
+		account "$dir" || { echo "in $dir" >&2; failed=1; }
+	done
+	[ "$ran" -eq "$2" ] || fail "$ran cases instead of $2"
+	[ "$failed" -eq 0 ]
+}
+
+@test "the sums of --explain=json are what is sent: golden cases of sliding-window and conversation" {
+	accounts sliding 45
+	rm -r cases
+	accounts conversation 1
+}
+
+@test "the sums of --explain=json are what is sent: golden cases of token-budget" {
+	accounts budget 36
+}
+
+@test "the sums of --explain=json are what is sent: golden cases of injections and chains" {
+	local group
+	for group in 'working 6' 'episodic 16' 'alert 12' 'chain 8'; do
+		# shellcheck disable=SC2086
+		accounts $group
+		rm -r cases
+	done
+}
+
+# rows ARG...: index, type, policy, action and reason of each row.
+rows() {
+	ag2-assemble --explain=json "$@" 2>&1 >/dev/null | grep '^{' | jq -r '"\(.index // "-") \(.type) \(.policy // "-") \(.action): \(.why // "-")"'
+}
+
+@test "what a window lets go is told with its reason" {
+	{ U 1; C a; R a=x; A 2; U 3; A 4; } | rows sliding-window:4 >got
+	diff - got <<-'END'
+		0 ModelRequest sliding_window dropped: older than what fits
+		1 ModelResponse sliding_window dropped: older than what fits
+		2 ToolResultsEvent sliding_window dropped: what it belongs to was cut off
+		3 ModelResponse - kept: -
+		4 ModelRequest - kept: -
+		5 ModelResponse - kept: -
+	END
+	{ S old; U go; C a; R a=1; C b; R b=2; } | rows sliding-window:2 >got
+	diff - got <<-'END'
+		0 CompactionSummary - kept: a summary at the head stays
+		1 ModelRequest - kept: the last request stays
+		2 ModelResponse sliding_window dropped: older than what fits
+		3 ToolResultsEvent sliding_window dropped: older than what fits
+		4 ModelResponse - kept: -
+		5 ToolResultsEvent - kept: -
+	END
+}
+
+@test "what the repair does is told: left out, made, moved, changed" {
+	{ U 1; R zz=1; C a b; R a=x; U 2; R b=late; A ''; U ''; } >in
+	rows conversation <in >got
+	diff - got <<-'END'
+		0 ModelRequest - kept: -
+		1 ToolResultsEvent repair dropped: result without its call left out
+		2 ModelResponse - kept: -
+		3 ToolResultsEvent - kept: -
+		4 ModelRequest - kept: -
+		5 ToolResultsEvent - kept: late result moved to its call
+		6 ModelResponse repair dropped: a response that says nothing
+		7 ModelRequest repair repaired: it could not be sent as it was
+	END
+	cat in | rows conversation | grep -c 'ToolResultsEvent repair repaired: it was missing'
+	cat in | rows conversation | grep -c 'ToolResultsEvent repair dropped: late result turned into a note'
+}
+
+@test "prompts, notes and what commands do are told" {
+	mkdir -p st/memory
+	echo mem >st/memory/working.md
+	{ U 1; A 2; U 3; usage; } | rows -s st --prompt sys working-memory conversation 'exec:grep -v "\"2\"" | sed s/3/three/' inject:'echo x' >got
+	diff - got <<-'END'
+		- Prompt - kept: -
+		- Prompt working_memory injected: -
+		- Prompt inject injected: -
+		0 ModelRequest - kept: -
+		1 ModelResponse exec dropped: the command did not print it
+		2 ModelRequest exec dropped: the command did not print it
+		3 UsageEvent conversation dropped: no part of the conversation
+		- ModelRequest exec injected: -
+	END
+}
+
+@test "equal lines through a command are told apart by their order" {
+	{ U same; U same; U same; } | rows exec:'head -n 2' >got
+	[ "$(cut -d ' ' -f 1,4 got | tr '\n' ' ')" = '0 kept: 1 kept: 2 dropped: ' ] || fail "$(cat got)"
+}
+
+@test "ag2-ask tells the agent file's prompt and each tool's schema, and sends what it tells" {
+	printf '#!/bin/sh\necho "{\\"name\\": \\"t\\", \\"description\\": \\"tests\\", \\"parameters\\": {\\"type\\": \\"object\\"}}"\n' >t
+	chmod +x t
+	cat >a.yaml <<-'END'
+		model: exec:cat
+		prompt: a prompt of thirty characters..
+		knowledge: {store: st, bootstrap: none}
+		assembly: [sliding_window: 4]
+		tools: [{exec: ./t}]
+	END
+	chmod go-w a.yaml
+	ag2-ask -n -c a.yaml --explain=json --stream @new hello 2>err >sent
+	grep '^{' err | jq -r '"\(.type) \(.name // "-") \(.tokens > 0) \(.action)"' >got
+	diff - got <<-'END'
+		Prompt - true kept
+		Tool t true kept
+		Tool knowledge true kept
+		ModelRequest - true kept
+	END
+	ag2-ask -n -c a.yaml --explain --stream @new hello 2>err >sent
+	has 'tools: ' "$(cat err)"
+	has 'sent: ' "$(cat err)"
+}
+
+@test "the account of a stream reads all of it, and names the lines" {
+	mkdir -p st/log
+	for i in 1 2 3 4 5; do U $i; A $i; done >st/log/s.jsonl
+	ag2-assemble -s st --stream s --explain=json sliding-window:2 2>rows >out
+	[ "$(jq -s 'map(.line)' -c rows)" = '[1,2,3,4,5,6,7,8,9,10]' ]
+	ag2-assemble -s st --stream s sliding-window:2 | diff out -
+}
+
+@test "alerts that wait are told where no alert policy is, those that were seen are not" {
+	{ U 1; AL warning x hot; } >waits
+	{ U 1; AL warning x hot; U 2; A 3; } >seen
+	for how in --check --explain; do
+		run -"$([ $how = --check ] && echo 1 || echo 0)" --separate-stderr ag2-assemble $how conversation <waits
+		has 'no alert policy' "$stderr"
+		run -0 --separate-stderr ag2-assemble $how conversation <seen
+		hasnt 'no alert policy' "$stderr"
+		run -0 --separate-stderr ag2-assemble $how alert conversation <waits
+		hasnt 'no alert policy' "$stderr"
+	done
+}
+
+@test "the text names each policy, its reasons and what is sent" {
+	{ U "$(printf %040d 1)"; A "$(printf %040d 2)"; U "$(printf %040d 3)"; } >in
+	ag2-assemble --explain sliding-window:1 <in 2>got >/dev/null
+	diff - got <<-'END'
+		events, and in brackets tokens of 4 code points
+		sliding_window: 3 in (30), 2 out (20)
+		    2 (20): older than what fits
+		repair: 1 in (10), 0 out (0)
+		sent: 10 tokens (1 event, 0 prompts, 0 tools)
+		    requests: 10 (100%)
+	END
+	run ag2-assemble --explain=xml <in
+	status_is 64
+}
