@@ -66,11 +66,15 @@ check: tests
 check-asan:
 	$(MAKE) check BUILD=build/asan HARDEN= LINKHARD= CFLAGS='-Og -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer'
 
+# Deaths at every system call, two hundred turns: what check does in steps.
+soak: tests
+	SOAK=1 AG2_TEST_TIMEOUT=3600 AG2_BUILD=$(BUILD) sh tests/run
+
 lint: lint-man lint-sh
 lint-man:
 	mandoc -Tlint -Wwarning $(MAN)
 lint-sh:
-	shellcheck scripts/check scripts/demo scripts/deps tests/run tests/bench tests/tools/warm.sh .ci/run
+	shellcheck scripts/check scripts/demo scripts/deps scripts/examples/document-chat $(wildcard scripts/examples/own/*) tests/run tests/bench tests/tools/warm.sh .ci/run
 
 bench: all $(TOOLS)
 	AG2_BUILD=$(BUILD) sh tests/bench
@@ -89,6 +93,6 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all tests check check-asan lint lint-man lint-sh bench install uninstall clean
+.PHONY: all tests check check-asan soak lint lint-man lint-sh bench install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
