@@ -1,4 +1,5 @@
 /* ag2-ask: asks a model, as a filter over a stream or as a whole turn of an agent; see man/ag2-ask.1. */
+#include "ask/after.h"
 #include "cli.h"
 #include "explain.h"
 
@@ -237,7 +238,7 @@ use_model(struct llm_config *c, const char *text, int status)
 static void
 choose_model(struct llm_config *c)
 {
-	const char *model = cli_env("AG2_MODEL");
+	const char *base_url = o.base_url ? o.base_url : cli_env("AG2_BASE_URL"), *model = cli_env("AG2_MODEL");
 
 	if (o.model != NULL)
 		use_model(c, o.model, 64);
@@ -245,9 +246,9 @@ choose_model(struct llm_config *c)
 		use_model(c, model, 78);
 	if (c->provider == NULL)
 		log_die(78, "no model is configured; try -m openai:gpt-5 (its key in OPENAI_API_KEY), or 'model:' in the agent file");
-	if (o.base_url != NULL) {
+	if (base_url != NULL) {
 		free(c->base_url);
-		c->base_url = xstrdup(o.base_url);
+		c->base_url = xstrdup(base_url);
 	}
 }
 
@@ -682,6 +683,20 @@ tell_log_failed(const struct turn *t)
 
 /* ---- running it ---- */
 
+/* The turn is over and told; of a turn that was halted as of one that was not. */
+static void
+keep_up(const struct turn *t)
+{
+	struct after a = { .agent = t->agent, .store = t->store, .stream = t->stream, .model = o.model, .base_url = o.base_url,
+		.record = o.record, .replay = o.replay, .status_fd = (int)o.status_fd };
+
+	if (o.no_upkeep || t->stream == NULL || t->agent->file == NULL)
+		return;
+	after_turn(&a);
+	if (run_interrupted())
+		cli_die_by(run_interrupted());
+}
+
 static int
 print_body(struct turn *t)
 {
@@ -735,6 +750,7 @@ run_turn(struct turn *t, struct output *out)
 		tell_log_failed(t);
 		return 74;
 	}
+	keep_up(t);
 	return t->halted ? 3 : 0;
 }
 
@@ -865,8 +881,6 @@ main(int argc, char **argv)
 		has_text = get_text(&text, argv, n);
 		if (!is_filter() && agent.file != NULL)
 			warn_order(&agent);
-		if (o.verbose && !o.no_upkeep && (agent.compact.strategy != NULL || agent.aggregates_n > 0))
-			log_warn("%s: compact and aggregate are not run by this version of ag2-ask", agent.file);
 		status = ask(&agent, has_text ? &text : NULL);
 	}
 	agent_release(&agent);

@@ -214,7 +214,7 @@ own_directory(struct buf *out)
 char *
 cli_program(const char *variable, const char *name)
 {
-	const char *given = cli_env(variable);
+	const char *given = variable ? cli_env(variable) : NULL;
 	struct buf path = BUF_INIT;
 
 	if (given != NULL)

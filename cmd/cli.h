@@ -61,7 +61,7 @@ void cli_write(const void *data, size_t len);
 void cli_puts(const char *text);
 
 /*
- * A program of ours: $variable when it is set, else `name` beside the running program, else `name`, to be looked up in PATH.
+ * A program of ours: $variable when it is set (NULL: there is none), else `name` beside the running program, else `name`, to be looked up in PATH.
  * The string is the caller's.
  */
 char *cli_program(const char *variable, const char *name);

@@ -28,6 +28,7 @@ extern const struct command command_cat, command_write, command_append, command_
 extern const struct command command_lock, command_run;				/* run.c */
 extern const struct command command_grep, command_log_grep;				/* grep.c */
 extern const struct command command_log;					/* log.c */
+extern const struct command command_log_ls;					/* log_ls.c */
 extern const struct command command_log_show;					/* show.c */
 
 /* The store of -s, -c and the environment. On failure the program ends. */

@@ -12,7 +12,7 @@
 
 #define APPEND_MAX (1u << 30)
 
-/* ---- new, ls ---- */
+/* ---- new ---- */
 
 static int
 run_new(char **args, int n)
@@ -41,50 +41,6 @@ static const struct command command_new = {
 	.run = run_new,
 	.more = "Example:\n"
 		"  S=$(ag2-store log new)\n",
-};
-
-static bool details;
-
-static int
-print_stream(void *arg, const char *id, const struct store_stat *st)
-{
-	char when[40] = "-";
-	time_t t = (time_t)st->mtime;
-	struct tm tm;
-
-	if (details) {
-		if (st->mtime >= 0 && localtime_r(&t, &tm) != NULL)
-			strftime(when, sizeof(when), "%Y-%m-%d %H:%M", &tm);
-		out_printf("%11llu  %-16s  ", (unsigned long long)st->size, when);
-	}
-	out_printf("%s\n", id);
-	return 0;
-}
-
-static int
-run_ls(char **args, int n)
-{
-	struct store *s = open_store(STORE_READ);
-	struct err e = ERR_INIT;
-
-	if (stream_list(s, print_stream, NULL, &e) < 0)
-		fail(&e);
-	store_close(s);
-	return 0;
-}
-
-static const struct opt ls_table[] = {
-	{ 'l', "long", OPT_FLAG, &details, NULL, "size of the current log and time of its last change before each id" },
-	{ 0 }
-};
-
-static const struct command command_log_ls = {
-	.name = "ls",
-	.operands = "[-l]",
-	.summary = "list the streams",
-	.table = ls_table,
-	.max = 0,
-	.run = run_ls,
 };
 
 /* ---- cat, tail, answer ---- */
