@@ -63,8 +63,12 @@ check: tests
 	AG2_BUILD=$(BUILD) sh tests/run
 
 # -Og and no fortify: the sanitizers see more, and bats runs the same tests.
+ASAN     = BUILD=build/asan HARDEN= LINKHARD= \
+	CFLAGS='-Og -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer'
+tests-asan:
+	$(MAKE) tests $(ASAN)
 check-asan:
-	$(MAKE) check BUILD=build/asan HARDEN= LINKHARD= CFLAGS='-Og -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer'
+	$(MAKE) check $(ASAN)
 
 # Deaths at every system call, two hundred turns: what check does in steps.
 soak: tests
@@ -93,6 +97,6 @@ uninstall:
 clean:
 	rm -rf build
 
-.PHONY: all tests check check-asan soak lint lint-man lint-sh bench install uninstall clean
+.PHONY: all tests tests-asan check check-asan soak lint lint-man lint-sh bench install uninstall clean
 .SECONDARY:
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
