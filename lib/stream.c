@@ -426,6 +426,8 @@ struct stream_reader {
 	struct segment *segments;
 	size_t n, cap;
 	struct cursor at;
+	uint64_t given;		/* bytes by stream_read */
+	uint64_t *begins;	/* of each part in them, the log last; NULL before something was read */
 };
 
 static void
@@ -686,8 +688,29 @@ ssize_t
 stream_read(void *reader, void *data, size_t len, struct err *e)
 {
 	struct stream_reader *r = reader;
+	size_t i = r->at.part;
+	ssize_t n = cursor_read(&r->at, data, len, e);
 
-	return cursor_read(&r->at, data, len, e);
+	if (r->begins == NULL) {
+		r->begins = xcalloc(r->n + 1, sizeof(*r->begins));
+		i = 0;
+	} else {
+		i++;
+	}
+	for (; n > 0 && i <= r->at.part; i++)
+		r->begins[i] = r->given;
+	r->given += n > 0 ? (uint64_t)n : 0;
+	return n;
+}
+
+uint64_t
+stream_segment_at(const struct stream_reader *r, uint64_t offset)
+{
+	size_t i = r->begins != NULL ? r->at.part : 0;
+
+	while (i > 0 && r->begins[i] > offset)
+		i--;
+	return i < r->n ? r->segments[i].number : 0;
 }
 
 bool
@@ -710,6 +733,7 @@ stream_close(struct stream_reader *r)
 	for (i = 0; i < r->n; i++)
 		free(r->segments[i].path);
 	free(r->segments);
+	free(r->begins);
 	free(r->id);
 	free(r);
 }

@@ -40,6 +40,8 @@ int stream_open(struct store *s, const char *id, bool full, struct stream_reader
 ssize_t stream_read(void *reader, void *data, size_t len, struct err *e);	/* a jsonl_read_fn */
 /* Whether reading has come to the current log, behind all segments; *offset is how much of the log was given. */
 bool stream_in_log(const struct stream_reader *r, uint64_t *offset);
+/* Where a byte that was read comes from: the number of the segment, 0 for the current log. offset counts all that was read. */
+uint64_t stream_segment_at(const struct stream_reader *r, uint64_t offset);
 void stream_close(struct stream_reader *r);			/* NULL is allowed */
 
 /*

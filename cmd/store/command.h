@@ -29,6 +29,7 @@ extern const struct command command_lock, command_run;				/* run.c */
 extern const struct command command_grep, command_log_grep;				/* grep.c */
 extern const struct command command_log;					/* log.c */
 extern const struct command command_log_ls;					/* log_ls.c */
+extern const struct command command_tail, command_log_rm, command_log_prune;	/* streams.c */
 extern const struct command command_log_show;					/* show.c */
 
 /* The store of -s, -c and the environment. On failure the program ends. */

@@ -10,12 +10,12 @@
 #include "event/said.h"
 #include "match.h"
 #include "path.h"
+#include "screen.h"
 #include "stream.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define CHUNK (1024 * 1024)
 #define SEEN_MAX 4096
@@ -122,17 +122,6 @@ print_marked(struct search *g, const char *line, size_t len, size_t start, size_
 }
 
 static void
-local_time(char out[32], double t)
-{
-	time_t seconds = (time_t)floor(t);
-	struct tm tm;
-
-	snprintf(out, 32, "-");
-	if (t >= 0 && localtime_r(&seconds, &tm) != NULL)
-		strftime(out, 32, "%Y-%m-%d %H:%M:%S", &tm);
-}
-
-static void
 print_said_json(const struct search *g, const char *who, const char *line, size_t len)
 {
 	struct buf out = BUF_INIT;
@@ -156,22 +145,23 @@ print_said_json(const struct search *g, const char *who, const char *line, size_
 static void
 print_said(struct search *g, const char *who, const char *line, size_t len, size_t start, size_t end)
 {
-	char when[32];
+	struct buf when = BUF_INIT;
 
 	if (as_json) {
 		print_said_json(g, who, line, len);
 		return;
 	}
-	local_time(when, g->time);
+	add_time(&when, g->time, true);
 	print_coloured(g, "\033[35m", g->label);
 	out_puts(nul ? "" : "  ");
 	if (nul)
 		out_write("", 1);
-	print_coloured(g, "\033[2m", when);
+	print_coloured(g, "\033[2m", when.data);
 	out_puts("  ");
 	print_coloured(g, "\033[32m", who);
 	out_puts("  ");
 	print_marked(g, line, len, start, end);
+	buf_release(&when);
 }
 
 /* A line of a file; on is how far it is behind the file's beginning. */

@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define APPEND_MAX (1u << 30)
 
@@ -43,7 +42,7 @@ static const struct command command_new = {
 		"  S=$(ag2-store log new)\n",
 };
 
-/* ---- cat, tail, answer ---- */
+/* ---- cat, answer ---- */
 
 static struct stream_reader *
 open_reader(struct store *s, const char *id, bool full)
@@ -122,37 +121,6 @@ open_tail(struct store *s, const char *id, uint64_t lines, struct jsonl *in, uin
 		jsonl_set_position(in, 0, *offset);
 	return r;
 }
-
-static long tail_lines = 10;
-
-static int
-run_tail(char **args, int n)
-{
-	struct store *s = open_store(STORE_READ);
-	const char *id = stream_operand(s, args[0]);
-	struct jsonl in;
-	uint64_t offset;
-	struct stream_reader *r = open_tail(s, id, (uint64_t)tail_lines, &in, &offset);
-
-	print_lines(&in);
-	stream_close(r);
-	store_close(s);
-	return 0;
-}
-
-static const struct opt tail_table[] = {
-	{ 'n', "lines", OPT_INT, &tail_lines, "N", "how many events (10)" },
-	{ 0 }
-};
-
-static const struct command command_tail = {
-	.name = "tail",
-	.operands = "[-n N] S",
-	.summary = "print the last events of a stream's current log",
-	.table = tail_table,
-	.min = 1, .max = 1,
-	.run = run_tail,
-};
 
 /* The last response among the lines that in gives; its text goes to out. 1 when there is one. */
 static int
@@ -363,6 +331,8 @@ static const struct command *const log_commands[] = {
 	&command_alert,
 	&command_log_grep,
 	&command_tail,
+	&command_log_rm,
+	&command_log_prune,
 	NULL
 };
 

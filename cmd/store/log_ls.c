@@ -1,18 +1,21 @@
-/* log ls: the streams, and what upkeep did to them. */
+/* log ls: the streams, what is in them, and what upkeep did to them. */
 #include "command.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "event/render.h"
+#include "event/said.h"
+#include "screen.h"
 #include "stream.h"
 #include "upkeep.h"
+#include "walk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define OLD (7 * 24 * 3600.0)	/* a failure that a success followed is still shown for a week */
 
-static bool details;
+static bool details, as_json;
 
 struct names {
 	char **items;
@@ -29,25 +32,20 @@ struct lines {
 	size_t n, cap;
 };
 
-static const char *
-time_text(double at, char *text, size_t size)
-{
-	time_t t = (time_t)at;
-	struct tm tm;
-
-	if (at < 0 || localtime_r(&t, &tm) == NULL || strftime(text, size, "%Y-%m-%d %H:%M", &tm) == 0)
-		snprintf(text, size, "-");
-	return text;
-}
+/* What is in a current log. */
+struct figures {
+	uint64_t turns, events;
+	int64_t tokens;
+	double last;		/* the time of its last event, else that of the last change */
+};
 
 /* ---- upkeep ---- */
 
 static void
 add_note(struct buf *out, const char *what, const char *how, const struct upkeep_event *ev)
 {
-	char when[40];
-
-	buf_addf(out, "%s%s%s %s", out->len > 0 ? "; " : "", what, how, time_text(ev->time, when, sizeof(when)));
+	buf_addf(out, "%s%s%s ", out->len > 0 ? "; " : "", what, how);
+	add_time(out, ev->time, false);
 	if (ev->error != NULL)
 		buf_addf(out, ": %s", ev->error);
 }
@@ -67,24 +65,18 @@ describe(struct buf *out, const char *what, const struct upkeep_event ev[3], dou
 }
 
 static void
-print_upkeep(struct store *s, const char *id, double now)
+add_upkeep(struct buf *text, struct store *s, const char *id, double now)
 {
-	struct buf text = BUF_INIT;
 	struct upkeep_status st;
 	struct err e = ERR_INIT;
 
 	if (upkeep_status_read(s, id, &st, &e) < 0)
 		fail(&e);
-	describe(&text, "aggregation", st.aggregation, now);
-	describe(&text, "compaction", st.compaction, now);
+	describe(text, "aggregation", st.aggregation, now);
+	describe(text, "compaction", st.compaction, now);
 	if (st.log_failed.time >= 0 && now - st.log_failed.time < OLD)
-		add_note(&text, "log", " NOT WRITTEN", &st.log_failed);
-	if (text.len > 0) {
-		cli_puts("  ");
-		cli_write(text.data, text.len);
-	}
+		add_note(text, "log", " NOT WRITTEN", &st.log_failed);
 	upkeep_status_release(&st);
-	buf_release(&text);
 }
 
 static int
@@ -103,6 +95,78 @@ by_name(const void *a, const void *b)
 	return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* ---- what is in it ---- */
+
+static void
+count_events(struct store *s, const char *id, struct figures *f)
+{
+	struct stream_reader *r;
+	struct jsonl in;
+	struct event ev;
+	struct err e = ERR_INIT, bad = ERR_INIT;
+	int64_t tokens;
+	int rc;
+
+	if (stream_open(s, id, false, &r, &e) < 0) {
+		if (e.code != ERR_NOINPUT)
+			fail(&e);
+		return;		/* gone since it was listed */
+	}
+	jsonl_init(&in, id, JSONL_BAD_ONCE, stream_read, r);
+	while ((rc = jsonl_next(&in, &ev, &e)) > 0) {
+		tokens = event_tokens(&ev, CHARS_PER_TOKEN, &bad);
+		f->tokens += tokens > 0 ? tokens : 0;
+		f->turns += (ev.type->flags & EV_REQUEST) != 0;
+		f->events++;
+		if (event_data(&ev, NULL) != NULL && event_time(event_data(&ev, NULL)) >= 0)
+			f->last = event_time(event_data(&ev, NULL));
+		event_release(&ev);
+	}
+	if (rc < 0)
+		fail(&e);
+	jsonl_release(&in);
+	stream_close(r);
+}
+
+static void
+print_json_line(const struct line *l, const struct figures *f, const struct buf *upkeep)
+{
+	struct buf line = BUF_INIT;
+
+	buf_addf(&line, "{\"stream\":\"%s\",\"size\":%llu,\"version\":\"%llu\",\"turns\":%llu,\"events\":%llu,\"tokens\":%lld,\"last\":", l->id,
+	    (unsigned long long)l->st.size, (unsigned long long)l->st.version, (unsigned long long)f->turns, (unsigned long long)f->events,
+	    (long long)f->tokens);
+	if (f->last < 0)
+		buf_adds(&line, "null");
+	else
+		json_write_double(&line, f->last);
+	buf_adds(&line, ",\"upkeep\":");
+	if (upkeep->len == 0)
+		buf_adds(&line, "null");
+	else
+		json_write_string(&line, upkeep->data, upkeep->len, JSON_COMPACT);
+	buf_adds(&line, "}\n");
+	cli_write(line.data, line.len);
+	buf_release(&line);
+}
+
+static void
+print_line(const struct line *l, const struct figures *f, const struct buf *upkeep)
+{
+	struct buf when = BUF_INIT;
+	char size[16];
+
+	human_size(size, l->st.size);
+	add_time(&when, f->last, false);
+	out_printf("%5llu %8lld %6s  %-16s  %s", (unsigned long long)f->turns, (long long)f->tokens, size, when.data, l->id);
+	if (upkeep->len > 0) {
+		out_puts("  ");
+		cli_write(upkeep->data, upkeep->len);
+	}
+	out_puts("\n");
+	buf_release(&when);
+}
+
 /* ---- the list ---- */
 
 static int
@@ -110,7 +174,7 @@ add_line(void *arg, const char *id, const struct store_stat *st)
 {
 	struct lines *l = arg;
 
-	if (!details) {
+	if (!details && !as_json) {
 		out_printf("%s\n", id);
 		return 0;
 	}
@@ -124,21 +188,29 @@ print_details(struct store *s, const struct lines *l)
 {
 	struct names known = { .items = NULL };
 	double now = clock_now();
+	struct buf upkeep = BUF_INIT;
 	struct err e = ERR_INIT;
-	char when[40];
 	size_t i;
 
 	if (store_list(s, UPKEEP_STATUS_DIR, STORE_LIST_ALL, add_name, &known, &e) < 0)
 		fail(&e);
 	if (known.n > 1)
 		qsort(known.items, known.n, sizeof(*known.items), by_name);
+	if (!as_json && l->n > 0 && cli_terminal())
+		out_puts("turns   tokens   size  last activity     stream\n");
 	for (i = 0; i < l->n; i++) {
-		out_printf("%11llu  %-16s  %s", (unsigned long long)l->items[i].st.size,
-		    time_text(l->items[i].st.mtime, when, sizeof(when)), l->items[i].id);
+		struct figures f = { .last = l->items[i].st.mtime };
+
+		buf_reset(&upkeep);
+		count_events(s, l->items[i].id, &f);
 		if (known.n > 0 && bsearch(&l->items[i].id, known.items, known.n, sizeof(*known.items), by_name) != NULL)
-			print_upkeep(s, l->items[i].id, now);
-		out_write("\n", 1);
+			add_upkeep(&upkeep, s, l->items[i].id, now);
+		if (as_json)
+			print_json_line(&l->items[i], &f, &upkeep);
+		else
+			print_line(&l->items[i], &f, &upkeep);
 	}
+	buf_release(&upkeep);
 	for (i = 0; i < known.n; i++)
 		free(known.items[i]);
 	free(known.items);
@@ -154,7 +226,7 @@ run_ls(char **args, int n)
 
 	if (stream_list(s, add_line, &l, &e) < 0)
 		fail(&e);
-	if (details)
+	if (details || as_json)
 		print_details(s, &l);
 	for (i = 0; i < l.n; i++)
 		free(l.items[i].id);
@@ -164,15 +236,17 @@ run_ls(char **args, int n)
 }
 
 static const struct opt ls_table[] = {
-	{ 'l', "long", OPT_FLAG, &details, NULL, "size and last change of the current log before each id, the last upkeep behind it" },
+	{ 'l', "long", OPT_FLAG, &details, NULL, "turns, tokens, size and last activity before each id, the last upkeep behind it" },
+	{ 0, "json", OPT_FLAG, &as_json, NULL, "one JSON object a line, with all of that" },
 	{ 0 }
 };
 
 const struct command command_log_ls = {
 	.name = "ls",
-	.operands = "[-l]",
+	.operands = "[-l] [--json]",
 	.summary = "list the streams",
 	.table = ls_table,
 	.max = 0,
 	.run = run_ls,
+	.more = "With -l every current log is read.\n",
 };

@@ -2,77 +2,134 @@
 #include "command.h"
 
 #include "base/alloc.h"
-#include "base/utf8.h"
+#include "base/clock.h"
+#include "base/when.h"
 #include "event/render.h"
+#include "event/said.h"
+#include "screen.h"
 #include "stream.h"
+#include "walk.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+static bool full, plain;
+static long last;
+static const char *since_text;
 
 struct transcript {
-	size_t width;		/* of a folded line, in characters */
-	bool colour;
+	struct buf out;		/* of the event at hand */
+	size_t width;		/* columns */
+	bool colour, terminal;
+	uint64_t turn;
 	char **shown;		/* the results shown since the last response: a container repeats them */
 	size_t shown_n, cap;
+	struct buf *turns;	/* with --last: the last turns, [first, turns_n) */
+	size_t first, turns_n, turns_cap;
 };
 
 /* ---- lines ---- */
 
-/* One line of at most width characters behind an indent; line ends and tabs become blanks, what is too long ends in "...". */
 static void
-print_folded(const struct transcript *t, const char *indent, const char *text, size_t len)
+add_shown(const struct transcript *t, struct buf *out, const char *text, size_t len)
+{
+	if (t->terminal)
+		scrub(out, text, len, true);
+	else
+		buf_add(out, text, len);
+}
+
+/* One line behind an indent; line ends and tabs become blanks, what is too long ends in "...". */
+static void
+add_folded(struct transcript *t, const char *indent, const char *text, size_t len)
 {
 	struct buf line = BUF_INIT;
-	size_t i = 0, n, left = t->width > strlen(indent) + 10 ? t->width - strlen(indent) : 10;
+	size_t i, left = t->width > strlen(indent) + 10 ? t->width - strlen(indent) : 10;
 
-	while (i < len && left > 0) {
-		n = utf8_decode(text + i, len - i, NULL);
-		n = n > 0 ? n : 1;
-		if (left == 3 && utf8_count(text + i, len - i) > 3) {
-			buf_adds(&line, "...");
-			break;
-		}
-		if (text[i] == '\n' || text[i] == '\r' || text[i] == '\t')
-			buf_addch(&line, ' ');
-		else
-			buf_add(&line, text + i, n);
-		i += n;
-		left--;
-	}
-	out_puts(indent);
-	cli_write(line.data, line.len);
-	out_puts("\n");
+	add_shown(t, &line, text, len < 4 * t->width + 64 ? len : 4 * t->width + 64);	/* four bytes are a character at most */
+	for (i = 0; i < line.len; i++)
+		if (line.data[i] == '\n' || line.data[i] == '\r' || line.data[i] == '\t')
+			line.data[i] = ' ';
+	buf_adds(&t->out, indent);
+	add_clipped(&t->out, line.data, line.len, left);
+	buf_addch(&t->out, '\n');
 	buf_release(&line);
 }
 
-/* Text as it is, its last line ended once. */
+/* Text as it is, its last line ended once; on a terminal in lines that fit. */
 static void
-print_text(const char *text, size_t len)
+add_text(struct transcript *t, const char *text, size_t len)
 {
+	struct buf shown = BUF_INIT;
+
 	while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == ' '))
 		len--;
 	if (len == 0)
 		return;
-	cli_write(text, len);
-	out_puts("\n");
+	add_shown(t, &shown, text, len);
+	if (t->terminal) {
+		add_wrapped(&t->out, shown.data, shown.len, t->width);
+	} else {
+		buf_add(&t->out, shown.data, shown.len);
+		buf_addch(&t->out, '\n');
+	}
+	buf_release(&shown);
+}
+
+/* With --full: all of it, the lines but the first indented. */
+static void
+add_block(struct transcript *t, const char *indent, const char *text, size_t len)
+{
+	struct buf shown = BUF_INIT;
+	const char *p, *end, *newline;
+
+	add_shown(t, &shown, text, len);
+	buf_adds(&t->out, indent);
+	for (p = shown.data, end = p + shown.len; p <= end; p = newline + 1) {
+		newline = memchr(p, '\n', (size_t)(end - p));
+		newline = newline ? newline : end;
+		if (p > shown.data && newline > p)
+			buf_adds(&t->out, "     ");
+		buf_add(&t->out, p, (size_t)(newline - p));
+		buf_addch(&t->out, '\n');
+	}
+	buf_release(&shown);
 }
 
 static void
-print_heading(const struct transcript *t, const char *colour, const char *who, struct json_object *data)
+add_line(struct transcript *t, const char *indent, const char *text, size_t len)
 {
-	struct json_object *created = json_get(data, "created_at");
-	double at = json_object_is_type(created, json_type_double) || json_object_is_type(created, json_type_int) ?
-	    json_object_get_double(created) : -1;
-	time_t seconds = (time_t)floor(at);
-	struct tm tm;
-	char when[40] = "";
+	if (full)
+		add_block(t, indent, text, len);
+	else
+		add_folded(t, indent, text, len);
+}
 
-	if (at >= 0 && at < 1e11 && localtime_r(&seconds, &tm) != NULL)
-		strftime(when, sizeof(when), "  %Y-%m-%d %H:%M:%S", &tm);
-	out_printf("\n%s%s%s%s%s%s\n", t->colour ? colour : "", who, t->colour ? "\033[0m" : "", t->colour ? "\033[2m" : "", when,
-	    t->colour ? "\033[0m" : "");
+static void
+add_coloured(struct transcript *t, const char *colour, const char *text)
+{
+	buf_addf(&t->out, "%s%s%s", t->colour ? colour : "", text, t->colour ? "\033[0m" : "");
+}
+
+/* note, what is said behind the time, may be NULL. */
+static void
+add_heading(struct transcript *t, const char *colour, const char *who, struct json_object *data, const char *note)
+{
+	struct buf when = BUF_INIT;
+	double at = event_time(data);
+
+	if (at >= 0) {
+		buf_adds(&when, "  ");
+		add_time(&when, at, true);
+	}
+	if (note != NULL)
+		buf_addf(&when, "  %s", note);
+	buf_addch(&t->out, '\n');
+	add_coloured(t, colour, who);
+	add_coloured(t, "\033[2m", when.data);
+	buf_addch(&t->out, '\n');
+	buf_release(&when);
 }
 
 /* ---- events ---- */
@@ -98,13 +155,13 @@ was_shown(struct transcript *t, const char *id)
 }
 
 static void
-print_call(const struct transcript *t, struct json_object *call)
+add_call(struct transcript *t, struct json_object *call)
 {
 	struct buf line = BUF_INIT;
 	const char *name = json_get_text(call, "name", NULL), *arguments = json_get_text(call, "arguments", NULL);
 
 	buf_addf(&line, "%s(%s)", name ? name : "?", arguments ? arguments : "");
-	print_folded(t, "  -> ", line.data, line.len);
+	add_line(t, "  -> ", line.data, line.len);
 	buf_release(&line);
 }
 
@@ -132,63 +189,100 @@ result_text(struct buf *out, struct json_object *result)
 }
 
 static void
-print_result(struct transcript *t, struct json_object *result)
+add_result(struct transcript *t, struct json_object *result)
 {
 	const char *id = json_get_text(result, "parent_id", NULL);
-	struct buf text = BUF_INIT;
+	struct buf text = BUF_INIT, line = BUF_INIT;
+	char size[16];
 
 	if (id != NULL && was_shown(t, id))
 		return;
 	result_text(&text, result);
-	print_folded(t, json_get(result, "error") ? "  <- error: " : "  <- ", text.data, text.len);
+	human_size(size, text.len);
+	buf_addf(&line, "%s[%s%s] ", json_get(result, "error") ? "error " : "", size, text.len < 1024 ? " B" : "");
+	buf_add(&line, text.data, text.len);
+	add_line(t, "  <- ", line.data, line.len);
+	buf_release(&line);
 	buf_release(&text);
 }
 
 static void
-print_results(struct transcript *t, struct json_object *results)
+add_results(struct transcript *t, struct json_object *results)
 {
 	size_t i, n = json_object_is_type(results, json_type_array) ? json_object_array_length(results) : 0;
 
 	for (i = 0; i < n; i++)
-		print_result(t, json_object_array_get_idx(results, i));
+		add_result(t, json_object_array_get_idx(results, i));
+}
+
+static double
+count_of(struct json_object *usage, const char *key)
+{
+	struct json_object *n = json_get(usage, key);
+
+	return json_object_is_type(n, json_type_int) || json_object_is_type(n, json_type_double) ? json_object_get_double(n) : -1;
+}
+
+/* "1234 tokens in (80 % cached), 56 out"; NULL when nothing is known. Some providers do not count what is cached into what comes in. */
+static char *
+usage_text(struct json_object *data)
+{
+	struct json_object *usage = json_get(json_get(data, "usage"), "data");
+	double in = count_of(usage, "prompt_tokens"), out = count_of(usage, "completion_tokens");
+	double cached = count_of(usage, "cache_read_input_tokens"), all = cached > in ? in + cached : in;
+	struct buf text = BUF_INIT;
+
+	if (in < 0 && out < 0)
+		return NULL;
+	if (in >= 0)
+		buf_addf(&text, "%.0f tokens in", all);
+	if (in >= 0 && cached > 0)
+		buf_addf(&text, " (%.0f %% cached)", 100 * cached / all);
+	if (out >= 0)
+		buf_addf(&text, "%s%.0f%s out", in >= 0 ? ", " : "", out, in >= 0 ? "" : " tokens");
+	return buf_detach(&text, NULL);
 }
 
 static void
-print_response(struct transcript *t, struct json_object *data)
+add_response(struct transcript *t, struct json_object *data)
 {
 	struct json_object *calls = json_get(json_get(data, "tool_calls"), "calls");
 	size_t i, n = json_object_is_type(calls, json_type_array) ? json_object_array_length(calls) : 0, len = 0;
 	const char *text = json_get_text(json_get(data, "message"), "content", &len);
+	char *usage = usage_text(data);
 
 	forget_results(t);
-	print_heading(t, "\033[1;32m", "Assistant", data);
+	add_heading(t, "\033[1;32m", "Assistant", data, usage);
 	if (text != NULL)
-		print_text(text, len);
+		add_text(t, text, len);
 	for (i = 0; i < n; i++)
-		print_call(t, json_object_array_get_idx(calls, i));
+		add_call(t, json_object_array_get_idx(calls, i));
+	free(usage);
 }
 
 /* What the summariser would read, without "User: ". */
 static int
-print_request(struct transcript *t, struct event *ev, struct json_object *data, struct err *e)
+add_request(struct transcript *t, struct event *ev, struct json_object *data, struct err *e)
 {
 	static const char prefix[] = "User: ";
 	struct buf text = BUF_INIT;
 	size_t skip = sizeof(prefix) - 1;
+	char turn[40];
 	int rc = event_render(&text, ev, e);
 
 	if (rc == 0) {
-		print_heading(t, "\033[1;36m", "User", data);
+		snprintf(turn, sizeof(turn), "turn %llu", (unsigned long long)t->turn);
+		add_heading(t, "\033[1;36m", "User", data, turn);
 		if (text.len < skip || memcmp(text.data, prefix, skip) != 0)
 			skip = 0;
-		print_text(text.data + skip, text.len - skip);
+		add_text(t, text.data + skip, text.len - skip);
 	}
 	buf_release(&text);
 	return rc;
 }
 
 static void
-print_alert(const struct transcript *t, struct json_object *data)
+add_alert(struct transcript *t, struct json_object *data)
 {
 	struct json_object *severity = json_get(data, "severity");
 	const char *level = json_object_is_type(severity, json_type_string) ? json_object_get_string(severity) :
@@ -198,39 +292,55 @@ print_alert(const struct transcript *t, struct json_object *data)
 	size_t len = 0;
 
 	message = json_get_text(data, "message", &len);
-	print_heading(t, "\033[1;33m", "Alert", data);
+	add_heading(t, "\033[1;33m", "Alert", data, NULL);
 	buf_addf(&line, "%s from %s: ", level ? level : "?", source ? source : "?");
 	if (message != NULL)
 		buf_add(&line, message, len);
-	print_text(line.data, line.len);
+	add_text(t, line.data, line.len);
 	buf_release(&line);
 }
 
 static void
-print_labelled(const struct transcript *t, const char *colour, const char *label, struct json_object *data, const char *key)
+add_labelled(struct transcript *t, const char *colour, const char *label, struct json_object *data, const char *key)
 {
 	size_t len;
 	const char *text = json_get_text(data, key, &len);
 
-	print_heading(t, colour, label, data);
+	add_heading(t, colour, label, data, NULL);
 	if (text != NULL)
-		print_text(text, len);
+		add_text(t, text, len);
 }
 
 static void
-print_summary(const struct transcript *t, struct json_object *data)
+add_summary(struct transcript *t, struct json_object *data)
 {
 	struct json_object *count = json_get(data, "event_count");
 	char label[60] = "Summary";
 
 	if (json_object_is_type(count, json_type_int))
 		snprintf(label, sizeof(label), "Summary of %lld events", (long long)json_object_get_int64(count));
-	print_labelled(t, "\033[1;35m", label, data, "summary");
+	add_labelled(t, "\033[1;35m", label, data, "summary");
+}
+
+/* That of a turn's call stands with its response. */
+static void
+add_usage(struct transcript *t, struct json_object *data)
+{
+	const char *kind = json_get_text(data, "kind", NULL);
+	char *usage = usage_text(data);
+	struct buf line = BUF_INIT;
+
+	if (usage != NULL && kind != NULL && strcmp(kind, "model_call") != 0) {
+		buf_addf(&line, "%s: %s", kind, usage);
+		add_folded(t, "  * ", line.data, line.len);
+	}
+	buf_release(&line);
+	free(usage);
 }
 
 /* Of everything else one line: its name, and what it is about. */
 static void
-print_other(const struct transcript *t, struct event *ev, struct json_object *data)
+add_other(struct transcript *t, struct event *ev, struct json_object *data)
 {
 	static const char *const keys[] = { "content", "objective", "type_name", "reason" };
 	struct json_peek peek = { 0 };
@@ -249,80 +359,197 @@ print_other(const struct transcript *t, struct event *ev, struct json_object *da
 		buf_adds(&line, ": ");
 		buf_add(&line, text, len);
 	}
-	print_folded(t, "  * ", line.data, line.len);
+	add_line(t, "  * ", line.data, line.len);
 	buf_release(&line);
 }
 
 static int
-print_event(struct transcript *t, struct event *ev, struct err *e)
+add_event(struct transcript *t, struct event *ev, struct json_object *data, struct err *e)
 {
 	unsigned flags = ev->type->flags;
-	struct json_object *data;
 
-	if (flags & (EV_USAGE | EV_TRANSIENT | EV_CALLS | EV_ANCHOR | EV_TURN_ITEM))
+	if (flags & (EV_TRANSIENT | EV_CALLS | EV_ANCHOR | EV_TURN_ITEM))
 		return 0;	/* nothing for people, or said by the response already */
-	data = event_data(ev, e);
-	if (data == NULL)
-		return -1;
 	if (flags & EV_REQUEST)
-		return print_request(t, ev, data, e);
+		return add_request(t, ev, data, e);
 	if (flags & EV_RESPONSE)
-		print_response(t, data);
+		add_response(t, data);
+	else if (flags & EV_USAGE)
+		add_usage(t, data);
 	else if (flags & EV_BUILTIN_CALL)
-		print_call(t, data);
+		add_call(t, data);
 	else if (flags & EV_CALL)
 		return 0;
 	else if (flags & EV_RESULTS)
-		print_results(t, json_get(data, "results"));
+		add_results(t, json_get(data, "results"));
 	else if (flags & EV_RESULT)
-		print_result(t, data);
+		add_result(t, data);
 	else if (flags & EV_ALERT)
-		print_alert(t, data);
+		add_alert(t, data);
 	else if (flags & EV_HALT)
-		print_labelled(t, "\033[1;31m", "Halted", data, "reason");
+		add_labelled(t, "\033[1;31m", "Halted", data, "reason");
 	else if (flags & EV_SUMMARY)
-		print_summary(t, data);
+		add_summary(t, data);
+	else if (flags & EV_PROMPT)
+		add_labelled(t, "\033[1;34m", "Prompt", data, "content");
 	else
-		print_other(t, ev, data);
+		add_other(t, ev, data);
 	return 0;
+}
+
+/* As the model reads it that is to summarise it. */
+static int
+add_plain(struct transcript *t, struct event *ev, struct err *e)
+{
+	struct buf text = BUF_INIT;
+	int rc = event_render(&text, ev, e);
+
+	if (rc == 0 && text.len > 0) {
+		add_shown(t, &t->out, text.data, text.len);
+		buf_addch(&t->out, '\n');
+	}
+	buf_release(&text);
+	return rc;
+}
+
+/* ---- which of them ---- */
+
+/* What was made of an event goes out, or waits to be one of the last turns. */
+static void
+give_out(struct transcript *t, bool begins)
+{
+	if (last == 0) {
+		out_write(t->out.data, t->out.len);
+		buf_reset(&t->out);
+		return;
+	}
+	if (begins || t->turns_n == t->first) {
+		if (t->turns_n - t->first == (size_t)last)
+			buf_release(&t->turns[t->first++]);
+		if (t->first > 64 && t->first > t->turns_n / 2) {
+			t->turns_n -= t->first;
+			memmove(t->turns, t->turns + t->first, t->turns_n * sizeof(*t->turns));
+			t->first = 0;
+		}
+		t->turns = xgrow(t->turns, t->turns_n, &t->turns_cap, sizeof(*t->turns));
+		t->turns[t->turns_n++] = (struct buf)BUF_INIT;
+	}
+	buf_add(&t->turns[t->turns_n - 1], t->out.data, t->out.len);
+	buf_reset(&t->out);
+}
+
+static void
+give_turns(struct transcript *t)
+{
+	for (; t->first < t->turns_n; t->first++) {
+		out_write(t->turns[t->first].data, t->turns[t->first].len);
+		buf_release(&t->turns[t->first]);
+	}
+	free(t->turns);
+}
+
+/* Compaction has taken out what is in a segment. */
+static void
+add_mark(struct transcript *t, uint64_t segment)
+{
+	char text[60] = "── current log ──";
+
+	if (segment > 0)
+		snprintf(text, sizeof(text), "── segment %llu, dropped by compaction ──", (unsigned long long)segment);
+	buf_addch(&t->out, '\n');
+	add_coloured(t, "\033[2m", text);
+	buf_addch(&t->out, '\n');
+}
+
+/* r is NULL when it is standard input. */
+static int
+show(struct transcript *t, struct jsonl *in, const struct stream_reader *r, double since, struct err *e)
+{
+	struct event ev;
+	struct json_object *data;
+	uint64_t segment = 0, now;
+	bool begun = since == -INFINITY, marked = false;
+	double at;
+	int rc;
+
+	while ((rc = jsonl_next(in, &ev, e)) > 0) {
+		struct err bad = ERR_INIT;
+
+		data = event_data(&ev, &bad);
+		at = data != NULL ? event_time(data) : -1;
+		begun = at >= 0 ? at >= since : begun;
+		t->turn += (ev.type->flags & EV_REQUEST) != 0;
+		now = r != NULL ? stream_segment_at(r, ev.offset) : 0;
+		if (data != NULL && begun && !plain && (now != segment || (now > 0 && !marked)))
+			add_mark(t, now);
+		if (data != NULL && begun) {
+			marked = true;
+			segment = now;
+		}
+		if (data == NULL || (begun && (plain ? add_plain(t, &ev, &bad) : add_event(t, &ev, data, &bad)) < 0)) {
+			if (jsonl_bad(in, &ev, &bad, e) < 0)
+				rc = -1;
+		}
+		give_out(t, begun && ev.type->flags & EV_REQUEST);
+		event_release(&ev);
+		if (rc < 0)
+			break;
+	}
+	return rc;
 }
 
 static int
 run_show(char **args, int n)
 {
-	struct transcript t = { .width = (size_t)cli_width(1), .colour = cli_colour(1) };
-	struct store *s = open_store(STORE_READ);
-	const char *id = stream_operand(s, args[0]);
-	struct stream_reader *r;
+	struct transcript t = { .out = BUF_INIT, .width = (size_t)cli_width(1), .colour = cli_colour(1), .terminal = cli_terminal() };
+	bool standard = strcmp(args[0], "-") == 0;
+	struct store *s = standard ? NULL : open_store(STORE_READ);
+	const char *id = standard ? "stdin" : stream_operand(s, args[0]);
+	struct stream_reader *r = NULL;
 	struct jsonl in;
-	struct event ev;
-	struct err e = ERR_INIT, bad = ERR_INIT;
-	int rc;
+	double since = -INFINITY;
+	struct err e = ERR_INIT;
 
-	if (stream_open(s, id, true, &r, &e) < 0)
+	if (since_text != NULL && parse_when(since_text, "--since", clock_now(), &since, &e) < 0)
+		usage("show: %s", e.msg);
+	if (!standard && stream_open(s, id, true, &r, &e) < 0)
 		fail(&e);
-	out_printf("Stream %s\n", id);
-	jsonl_init(&in, id, JSONL_BAD_ONCE, stream_read, r);
-	while ((rc = jsonl_next(&in, &ev, &e)) > 0) {
-		if (print_event(&t, &ev, &bad) < 0)
-			jsonl_bad(&in, &ev, &bad, &e);
-		event_release(&ev);
-	}
-	if (rc < 0)
+	if (standard)
+		jsonl_init_fd(&in, id, JSONL_BAD_COUNT, 0);
+	else
+		jsonl_init(&in, id, JSONL_BAD_ONCE, stream_read, r);
+	if (!standard && !plain)
+		out_printf("Stream %s\n", id);
+	if (show(&t, &in, r, since, &e) < 0)
 		fail(&e);
+	give_turns(&t);
+	standard = standard && in.bad > 0;
 	jsonl_release(&in);
 	forget_results(&t);
 	free(t.shown);
+	buf_release(&t.out);
 	stream_close(r);
 	store_close(s);
-	return 0;
+	return standard ? 65 : 0;
 }
+
+static const struct opt show_table[] = {
+	{ 0, "last", OPT_INT, &last, "N", "only the last N turns" },
+	{ 0, "since", OPT_STRING, &since_text, "T", "only what came at or after T: 2026-05-28, yesterday, 7d" },
+	{ 0, "full", OPT_FLAG, &full, NULL, "calls and results in whole" },
+	{ 0, "plain", OPT_FLAG, &plain, NULL, "as the models read it that write summaries" },
+	{ 0 }
+};
 
 const struct command command_log_show = {
 	.name = "show",
-	.operands = "S",
-	.summary = "print a stream as a transcript for people",
+	.operands = "[--last=N] [--since=T] [--full] [--plain] S",
+	.summary = "print a stream as a transcript for people (S '-': standard input)",
+	.table = show_table,
 	.min = 1, .max = 1,
 	.run = run_show,
-	.more = "Tool calls and results are folded to a line each. Usage, reasoning and the like are left out.\n",
+	.more = "Tool calls and results are folded to a line each. What compaction has dropped is there too, and marked.\n"
+		"\nExamples:\n"
+		"  ag2-store log show --last 3 @last\n"
+		"  ag2-store log cat @last | ag2-assemble working-memory sliding-window:20 | ag2-store log show -\n",
 };
