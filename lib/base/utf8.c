@@ -133,3 +133,54 @@ utf8_add_valid(struct buf *b, const char *text, size_t len)
 		}
 	}
 }
+
+/* The surrogate at text[0..3), 0 when there is none. */
+static uint32_t
+surrogate_at(const char *text, size_t len)
+{
+	const unsigned char *s = (const unsigned char *)text;
+
+	if (len < 3 || s[0] != 0xed || s[1] < 0xa0 || s[1] > 0xbf || s[2] < 0x80 || s[2] > 0xbf)
+		return 0;
+	return 0xd000u | (s[1] & 0x3fu) << 6 | (s[2] & 0x3fu);
+}
+
+size_t
+utf8_decode_half(const char *text, size_t len, uint32_t *c)
+{
+	uint32_t half = surrogate_at(text, len), low = half != 0 ? surrogate_at(text + 3, len - 3) : 0;
+
+	if (half == 0)
+		return 0;
+	*c = 0xfffd;
+	if (half > 0xdbff || low < 0xdc00)
+		return 3;
+	*c = 0x10000 + ((half - 0xd800) << 10) + (low - 0xdc00);
+	return 6;
+}
+
+bool
+utf8_ends_in_half(const char *text, size_t len)
+{
+	uint32_t half = len >= 3 ? surrogate_at(text + len - 3, 3) : 0;
+
+	return half != 0 && half <= 0xdbff;
+}
+
+void
+utf8_add_joined(struct buf *b, const char *text, size_t len)
+{
+	size_t i = 0, n;
+	uint32_t c;
+
+	while (i < len) {
+		n = utf8_valid(text + i, len - i);
+		buf_add(b, text + i, n);
+		i += n;
+		if (i == len)
+			break;
+		n = utf8_decode_half(text + i, len - i, &c);
+		utf8_add(b, n > 0 ? c : 0xfffd);
+		i += n > 0 ? n : 1;
+	}
+}

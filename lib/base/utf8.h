@@ -21,4 +21,14 @@ void utf8_add(struct buf *b, uint32_t c);
 /* Appends text with every invalid byte replaced by U+FFFD. */
 void utf8_add_valid(struct buf *b, const char *text, size_t len);
 
+/*
+ * A half of a surrogate pair that was encoded like a character, which UTF-8 has not: 3 bytes, or 6 for two halves that
+ * make a pair. *c is the pair's character, U+FFFD for a half alone. 0: it is neither.
+ */
+size_t utf8_decode_half(const char *text, size_t len, uint32_t *c);
+/* Whether text ends in the first half of a pair. */
+bool utf8_ends_in_half(const char *text, size_t len);
+/* utf8_add_valid, but for halves: those that are a pair are its character, each other one is one U+FFFD. */
+void utf8_add_joined(struct buf *b, const char *text, size_t len);
+
 #endif

@@ -17,7 +17,7 @@
 struct reader {
 	const char *text, *p, *end;
 	unsigned depth;
-	bool build;
+	bool build, halves;
 	const char *why;
 	struct buf scratch;	/* the string being read */
 };
@@ -86,6 +86,36 @@ number_object(const char *text, size_t len, bool integer)
 		v = json_object_new_double_s(json_number(copy), copy);
 	free(copy);
 	return v;
+}
+
+static void
+forget_number(struct json_object *v)
+{
+	const char *spelling = json_object_get_userdata(v);
+
+	if (spelling == NULL)
+		return;
+	if (strspn(spelling, "-0123456789") < strlen(spelling))
+		json_object_set_userdata(v, NULL, NULL);
+	else if (strcmp(spelling, "-0") == 0)
+		json_object_set_userdata(v, xstrdup("0"), json_object_free_userdata);
+}
+
+void
+json_forget_spelling(struct json_object *value)
+{
+	size_t i;
+
+	if (json_object_is_type(value, json_type_double))
+		forget_number(value);
+	for (i = 0; json_object_is_type(value, json_type_array) && i < json_object_array_length(value); i++)
+		json_forget_spelling(json_object_array_get_idx(value, i));
+	if (!json_object_is_type(value, json_type_object))
+		return;
+	json_object_object_foreach(value, key, member) {
+		(void)key;
+		json_forget_spelling(member);
+	}
 }
 
 static int
@@ -193,8 +223,13 @@ read_unicode_escape(struct reader *r)
 			c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
 		}
 	}
-	if (r->build)
+	if (r->halves && c >= 0xd800 && c <= 0xdfff) {
+		buf_addch(&r->scratch, (char)0xed);
+		buf_addch(&r->scratch, (char)(0x80 | (c >> 6 & 0x3f)));
+		buf_addch(&r->scratch, (char)(0x80 | (c & 0x3f)));
+	} else if (r->build) {
 		utf8_add(&r->scratch, (uint32_t)c);
+	}
 	return 0;
 }
 
@@ -430,14 +465,26 @@ json_check(const char *text, size_t len, size_t *at, const char **why)
 	return -1;
 }
 
-int
-json_parse(struct json_object **out, const char *text, size_t len, struct err *e)
+static int
+parse(struct json_object **out, const char *text, size_t len, bool halves, struct err *e)
 {
-	struct reader r = { .build = true };
+	struct reader r = { .build = true, .halves = halves };
 
 	if (read_text(&r, out, text, len) == 0)
 		return 0;
 	return err_set(e, ERR_DATA, "byte %zu: %s", (size_t)(r.p - text) + 1, r.why);
+}
+
+int
+json_parse(struct json_object **out, const char *text, size_t len, struct err *e)
+{
+	return parse(out, text, len, false, e);
+}
+
+int
+json_parse_piece(struct json_object **out, const char *text, size_t len, struct err *e)
+{
+	return parse(out, text, len, true, e);
 }
 
 void

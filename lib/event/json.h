@@ -40,6 +40,12 @@ int json_check(const char *text, size_t len, size_t *at, const char **why);
 int json_parse(struct json_object **out, const char *text, size_t len, struct err *e);
 
 /*
+ * The same, but a lone surrogate stays as the half of a pair (see utf8.h), whose other half may be in the next text: for pieces
+ * of a stream. What json_write_string makes of it is valid again.
+ */
+int json_parse_piece(struct json_object **out, const char *text, size_t len, struct err *e);
+
+/*
  * How values are written. Numbers keep their source spelling where they came from text: every parsed number that is not an
  * integer of 64 bits is a json_type_double whose spelling is its json_object_get_userdata.
  */
@@ -50,10 +56,16 @@ enum json_style {
 };
 void json_write(struct buf *out, struct json_object *value, enum json_style style);
 
+/*
+ * Floats in it, at any depth, are written from now on as Python writes those it has read, 1e5 as 100000.0 and -0 as 0;
+ * integers keep all their digits.
+ */
+void json_forget_spelling(struct json_object *value);
+
 /* The number at the start of text with a point as its decimal sign, whatever the locale. */
 double json_number(const char *text);
 
-/* One JSON string, quotes included, in the style's escapes. Invalid UTF-8 becomes U+FFFD. */
+/* One JSON string, quotes included, in the style's escapes. Invalid UTF-8 becomes U+FFFD, two halves of a pair are joined. */
 void json_write_string(struct buf *out, const char *text, size_t len, enum json_style style);
 
 /* A float as Python's repr writes it: shortest that reads back, "1.0", "1e+22", "nan" as NaN. */

@@ -109,6 +109,8 @@ write_special(struct buf *out, const char *text, size_t len, enum json_style sty
 	}
 	n = utf8_decode(text, len, &c);
 	if (n == 0)
+		n = utf8_decode_half(text, len, &c);
+	if (n == 0)
 		c = 0xfffd;
 	if (style == JSON_PYTHON || c < 0x20)
 		write_unicode(out, c);

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #include <stdlib.h>
 
@@ -34,13 +35,66 @@ answer_release(struct answer *a)
 	*a = (struct answer)ANSWER_INIT;
 }
 
-int
-answer_text(struct answer *a, const struct llm_sink *sink, const char *text, size_t len, struct err *e)
+void
+join_halves(struct buf *b)
+{
+	struct buf joined = BUF_INIT;
+
+	if (b->over || utf8_valid(b->data, b->len) == b->len)
+		return;
+	utf8_add_joined(&joined, b->data, b->len);
+	buf_reset(b);
+	buf_add(b, joined.data, joined.len);
+	buf_release(&joined);
+}
+
+static int
+whole_text(struct answer *a, const struct llm_sink *sink, const char *text, size_t len, struct err *e)
 {
 	buf_add(&a->text, text, len);
 	if (a->text.over)
 		return err_set(e, ERR_UNAVAIL, "the answer is larger than %u bytes", ANSWER_MAX);
 	return sink_text(sink, text, len, e);
+}
+
+/* Text with halves of characters in it, or behind one. */
+static int
+text_of_halves(struct answer *a, const struct llm_sink *sink, const char *text, size_t len, struct err *e)
+{
+	struct buf piece = BUF_INIT;
+	int rc;
+
+	if (a->half)
+		buf_add(&piece, a->half_bytes, 3);
+	buf_add(&piece, text, len);
+	a->half = utf8_ends_in_half(piece.data, piece.len);
+	if (a->half) {
+		piece.len -= 3;
+		memcpy(a->half_bytes, piece.data + piece.len, 3);
+	}
+	join_halves(&piece);
+	rc = whole_text(a, sink, piece.data, piece.len, e);
+	buf_release(&piece);
+	return rc;
+}
+
+int
+answer_text(struct answer *a, const struct llm_sink *sink, const char *text, size_t len, struct err *e)
+{
+	if (len == 0 || (!a->half && utf8_valid(text, len) == len))
+		return whole_text(a, sink, text, len, e);
+	return text_of_halves(a, sink, text, len, e);
+}
+
+int
+answer_end_text(struct answer *a, const struct llm_sink *sink, struct err *e)
+{
+	static const char unknown[] = "\xef\xbf\xbd";
+
+	if (!a->half)
+		return 0;
+	a->half = false;
+	return whole_text(a, sink, unknown, sizeof(unknown) - 1, e);
 }
 
 /* The latest call with this index: servers that give 0 to all mean the one they began last. */
@@ -166,6 +220,7 @@ finish_call(struct answer *a, size_t i, struct err *e)
 		return err_set(e, ERR_UNAVAIL, "the answer calls a tool without naming it");
 	if (c->arguments.over)
 		return err_set(e, ERR_UNAVAIL, "the arguments of the call of '%.100s' are larger than %u bytes", c->name, ANSWER_MAX);
+	join_halves(&c->arguments);
 	if (strspn(c->arguments.data, " \t\r\n") == c->arguments.len) {
 		buf_reset(&c->arguments);
 		buf_adds(&c->arguments, "{}");
@@ -208,6 +263,7 @@ answer_finish(struct answer *a, const char *provider, const char *model, struct 
 {
 	size_t i;
 
+	join_halves(&a->refusal);
 	for (i = 0; i < a->calls_n; i++)
 		if (finish_call(a, i, e) < 0)
 			return -1;

@@ -688,6 +688,7 @@ take_block(struct reading *rd, struct json_object *b, struct err *e)
 
 	if (type == NULL)
 		return reading_nonsense(rd, "a block has no type", e);
+	join_halves(&s->text);
 	if (strcmp(type, "tool_use") == 0)
 		return take_tool_use(rd, b, &s->text, e);
 	if (strcmp(type, "server_tool_use") == 0)

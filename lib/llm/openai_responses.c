@@ -533,6 +533,9 @@ settle_text(struct reading *rd, struct err *e)
 	struct state *s = rd->state;
 	struct answer *a = &rd->answer;
 
+	if (answer_end_text(a, rd->sink, e) < 0)
+		return -1;
+	join_halves(&s->text);
 	if (a->text.len == 0 && s->text.len > 0)
 		return reading_text(rd, s->text.data, s->text.len, e);
 	if (a->text.len != s->text.len || memcmp(a->text.data, s->text.data, s->text.len) != 0)

@@ -147,12 +147,14 @@ arguments_add(struct buf *out, const char *text, size_t len, bool as_ag2)
 {
 	struct json_object *value = NULL;
 
-	if (strspn(text, " \t\r\n") == len)
+	if (strspn(text, " \t\r\n") == len) {
 		buf_adds(out, "{}");
-	else if (as_ag2 && json_parse(&value, text, len, NULL) == 0)
+	} else if (as_ag2 && json_parse(&value, text, len, NULL) == 0) {
+		json_forget_spelling(value);
 		json_write(out, value, JSON_PYTHON);
-	else
+	} else {
 		json_fix_surrogate_escapes(out, text, len);
+	}
 	json_object_put(value);
 }
 

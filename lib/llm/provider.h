@@ -47,6 +47,8 @@ double llm_timeout(const struct llm_config *c);
  */
 struct answer {
 	struct buf text, refusal;
+	bool half;		/* the last piece of text ended in one, which is kept back */
+	char half_bytes[3];
 	struct answer_call {
 		bool has_index;
 		long index;
@@ -62,8 +64,12 @@ struct answer {
 };
 #define ANSWER_INIT { .text = BUF_INIT_MAX(ANSWER_MAX), .refusal = BUF_INIT_MAX(ANSWER_MAX), .usage = USAGE_NONE }
 void answer_release(struct answer *a);
-/* Appends text and gives it to the sink. */
+/* Appends text and gives it to the sink. Of a character whose halves are in two pieces, the first waits for the second. */
 int answer_text(struct answer *a, const struct llm_sink *sink, const char *text, size_t len, struct err *e);
+/* There is no more of it. */
+int answer_end_text(struct answer *a, const struct llm_sink *sink, struct err *e);
+/* Makes what came in pieces valid: halves of a pair that stand together are its character (see utf8.h). */
+void join_halves(struct buf *b);
 /* The call that a piece belongs to: by index (-1: not given), by id (NULL: not given); a new one where neither is known. */
 struct answer_call *answer_call(struct answer *a, long index, const char *id, const char *name, struct err *e);
 int answer_make_id(char **id, struct err *e);	/* replaces it by one that is unique */

@@ -97,7 +97,7 @@ parse(struct reading *rd, struct json_object **out, const char *data, size_t len
 	int rc;
 
 	if (utf8_valid(data, len) == len)
-		return json_parse(out, data, len, e);
+		return rd->form == FORM_JSON ? json_parse(out, data, len, e) : json_parse_piece(out, data, len, e);
 	if (!rd->ending)
 		warn_once(rd, "text that is not UTF-8; it is shown as U+FFFD");
 	utf8_add_valid(&valid, data, len);
@@ -275,6 +275,8 @@ finish(struct reading *rd, const struct llm_sink *sink, struct llm_reply *reply,
 	if ((rd->form == FORM_STREAM || rd->form == FORM_LINES ? end_stream(rd, e) : end_json(rd, e)) < 0)
 		return -1;
 	if (rd->api->end != NULL && rd->api->end(rd, e) < 0)
+		return -1;
+	if (answer_end_text(&rd->answer, rd->sink, e) < 0)
 		return -1;
 	given = rd->sink != &nowhere && rd->answer.text.len > 0;
 	if (answer_finish(&rd->answer, rd->api->name, rd->r->config->model, reply, e) < 0)

@@ -144,6 +144,8 @@ put_arguments(struct buf *out, struct json_object *call, bool as_ag2)
 	struct json_object *value = call_arguments(call);
 	bool fine = as_ag2 || json_object_is_type(value, json_type_object);
 
+	if (as_ag2)
+		json_forget_spelling(value);
 	buf_adds(out, fine ? "" : "{\"value\":");
 	json_write(out, value, JSON_COMPACT);
 	buf_adds(out, fine ? "" : "}");
@@ -259,6 +261,8 @@ one_event(struct walker *wk, struct event *ev, struct err *e)
 	data = event_data(ev, e);
 	if (data == NULL)
 		return -1;
+	if (wk->r->as_ag2)
+		json_forget_spelling(data);	/* of a DataInput; AG2 sends what it has read */
 	if (!own && (flags & EV_RESULT)) {
 		loose_result(wk, ev, data);
 		return 0;

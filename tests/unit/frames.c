@@ -541,6 +541,53 @@ ollama(void)
 	REFUSED(c, ERR_UNAVAIL, "incomplete", "without done", L("{\"content\":\"a\"}"));
 }
 
+/* ---- characters whose halves are in two frames ---- */
+
+#define O_DELTA(delta) "{\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{" delta "}}]}"
+#define O_TEXT(t) O_DELTA("\"content\":\"" t "\"")
+#define O_JSON(start, t) O_DELTA("\"tool_calls\":[{\"index\":0," start "\"function\":{" t "}}]")
+#define O_WHY(why) "{\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"" why "\"}]}"
+
+static const struct answer_case openai_halves = { .name = "openai, halves of characters", .provider = &provider_openai,
+	.frames = { O_TEXT("a\\ud83d"), O_TEXT("\\ude00b\\ude00\\ud83d"), O_TEXT(""), O_TEXT("c\\ud83d"),
+		O_JSON("\"id\":\"1\",", "\"name\":\"f\",\"arguments\":\"{\\\"q\\\":\\\"\\ud83d\""), O_JSON("", "\"arguments\":\"\\ude00\\ud83d\\\"}\""),
+		O_WHY("tool_calls") },
+	.text = "a\U0001f600b\ufffd\ufffdc\ufffd", .calls = "1 f {\"q\":\"\U0001f600\ufffd\"}", .finish = "tool_calls", .model = "m", .said_by = "openai",
+	.usage = USAGE_NONE };
+
+static const struct answer_case anthropic_halves = { .name = "anthropic, halves of characters", .provider = &provider_anthropic,
+	.frames = { A_START, A_BLOCK("0", "{\"type\":\"text\",\"text\":\"\"}"), A_TEXT("0", "a\\ud83d"), A_PING, A_TEXT("0", "\\ude00\\ud83d"), A_END("0"),
+		A_BLOCK("1", "{\"type\":\"tool_use\",\"id\":\"1\",\"name\":\"f\",\"input\":{}}"), A_JSON("1", "{\\\"q\\\":\\\"\\ud83d"),
+		A_JSON("1", "\\ude00\\\"}"), A_END("1"), A_WHY("tool_use"), A_STOP },
+	.text = "a\U0001f600\ufffd", .calls = "1 f {\"q\":\"\U0001f600\"}", .finish = "tool_use", .model = "claude-x", .said_by = "anthropic",
+	.usage = A_USAGE };
+
+static const struct answer_case responses_halves = { .name = "responses, halves of characters", .provider = &provider_openai_responses,
+	.frames = { R_TEXT("3", "a\\ud83d"), R_TEXT("4", "\\ude00\\ud83d"), R_DONE("5", R_MESSAGE("a\\ud83d\\ude00\\ud83d")),
+		R("9", "completed", ",\"response\":" R_RESPONSE("completed", R_MESSAGE("a\\ud83d\\ude00\\ud83d"), "")) },
+	.text = "a\U0001f600\ufffd", .finish = "completed", .model = "gpt-x", .said_by = "openai", .usage = { 9, 5, 14, 4, -1, 2 } };
+
+static const struct answer_case gemini_halves = { .name = "gemini, halves of characters", .provider = &provider_gemini,
+	.frames = { G("{\"text\":\"a\\ud83d\"}", ""), G("{\"text\":\"\\ude00\\ud83d\"}", ""), G_END },
+	.text = "a\U0001f600\ufffd", .finish = "STOP", .model = "gemini-x", .said_by = "gemini", .usage = { 9, 5, 16, 4, -1, 2 } };
+
+static const struct answer_case ollama_halves = { .name = "ollama, halves of characters", .provider = &provider_ollama,
+	.frames = { L("{\"role\":\"assistant\",\"content\":\"a\\ud83d\"}"), L("{\"role\":\"assistant\",\"content\":\"\\ude00\\ud83d\"}"), L_END },
+	.text = "a\U0001f600\ufffd", .finish = "stop", .model = "llama-x", .said_by = "ollama", .usage = { 9, 5, 14, -1, -1, -1 } };
+
+static void
+halves(const struct answer_case *c)
+{
+	struct buf all = BUF_INIT;
+
+	add_frames(&all, c, c->frames, count_frames(c));
+	read_bytes(c, all.data, all.len, 0, all.len, true);
+	if (!ok(as_wanted(c), "%s: joined where they meet", c->name))
+		show();
+	at_every_byte(c, &all);
+	buf_release(&all);
+}
+
 int
 main(void)
 {
@@ -549,6 +596,11 @@ main(void)
 	anthropic();
 	gemini();
 	ollama();
+	halves(&openai_halves);
+	halves(&anthropic_halves);
+	halves(&responses_halves);
+	halves(&gemini_halves);
+	halves(&ollama_halves);
 	forget();
 	buf_release(&got.text);
 	return done();

@@ -182,7 +182,7 @@ as_ag2(void)
 
 /* The messages of a body made from these lines, as text. */
 static void
-messages_are(const char *const *lines, const char *want, const char *what)
+messages_are(const char *const *lines, bool ag2, const char *want, const char *what)
 {
 	struct history h = { .prompts_n = 0 };
 	struct json_object *v = NULL;
@@ -193,6 +193,7 @@ messages_are(const char *const *lines, const char *want, const char *what)
 	for (; *lines != NULL; lines++)
 		add_line(&h, *lines, strlen(*lines));
 	r = request_of(&h);
+	r.as_ag2 = ag2;
 	if (json_parse(&v, want, strlen(want), &e) < 0)
 		bail("%s: %s", what, e.msg);
 	if (!ok(llm_body(&r, &body, &e) == 0, "%s: a body", what))
@@ -203,7 +204,25 @@ messages_are(const char *const *lines, const char *want, const char *what)
 	buf_release(&body);
 	event_list_release(&h.events);
 }
-#define MESSAGES(want, what, ...) messages_are((const char *const[]){ __VA_ARGS__, NULL }, want, what)
+#define MESSAGES(want, what, ...) messages_are((const char *const[]){ __VA_ARGS__, NULL }, false, want, what)
+#define AG2_MESSAGES(want, what, ...) messages_are((const char *const[]){ __VA_ARGS__, NULL }, true, want, what)
+
+#define DATA(value) "{\"type\": \"ModelRequest\", \"data\": {\"parts\": [{\"__event__\": \"DataInput\", \"data\": " value "}]}}"
+#define CALLED(arguments) "[{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"c\",\"type\":\"function\",\"function\":" \
+	"{\"name\":\"f\",\"arguments\":\"" arguments "\"}}]}]"
+
+/* AG2 sends numbers that it has read, everyone else what was written. */
+static void
+numbers(void)
+{
+#define NUMBERS "[1e5,2.50,1e22,0.00001,-0,-0.0,1e400,12,123456789012345678901234567890]"
+#define READ(gap) "[100000.0" gap "2.5" gap "1e+22" gap "1e-05" gap "0" gap "-0.0" gap "Infinity" gap "12" gap "123456789012345678901234567890]"
+	MESSAGES("[{\"role\":\"user\",\"content\":\"" NUMBERS "\"}]", "numbers of data keep their spelling", DATA(NUMBERS));
+	AG2_MESSAGES("[{\"role\":\"user\",\"content\":\"" READ(",") "\"}]", "as AG2 they are what was read", DATA(NUMBERS));
+	AG2_MESSAGES("[{\"role\":\"user\",\"content\":\"{\\\"a\\\":{\\\"b\\\":[1.0]}}\"}]", "at any depth", DATA("{\"a\":{\"b\":[1.00]}}"));
+	MESSAGES(CALLED(NUMBERS), "and those of arguments", CALLS("null", CALL("c", NUMBERS)));
+	AG2_MESSAGES(CALLED(READ(", ")), "as AG2, too", CALLS("null", CALL("c", NUMBERS)));
+}
 
 static void
 by_default(void)
@@ -295,6 +314,7 @@ main(void)
 	models();
 	as_ag2();
 	by_default();
+	numbers();
 	whole_bodies();
 	return done();
 }

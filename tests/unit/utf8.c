@@ -68,6 +68,16 @@ replaced(const char *text, size_t len, const char *want, const char *what)
 	buf_release(&b);
 }
 
+static void
+joined(const char *text, const char *want, const char *what)
+{
+	struct buf b = BUF_INIT;
+
+	utf8_add_joined(&b, text, strlen(text));
+	is_str(b.data, want, "%s", what);
+	buf_release(&b);
+}
+
 int
 main(void)
 {
@@ -89,6 +99,11 @@ main(void)
 	test_places();
 	is_int((long long)utf8_count("h\xc3\xa9\xf0\x9f\x98\x80\xff", 8), 4, "a byte that is not valid counts as one");
 	replaced("a\xff\xe4\xbdz", 5, "a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbdz", "each bad byte is replaced");
+	joined("\xed\xa0\xbd\xed\xb8\x80", "\xf0\x9f\x98\x80", "two halves are a character");
+	joined("a\xed\xa0\xbdz\xed\xb8\x80", "a\xef\xbf\xbdz\xef\xbf\xbd", "a half alone is one U+FFFD");
+	joined("\xed\xb8\x80\xed\xa0\xbd", "\xef\xbf\xbd\xef\xbf\xbd", "the wrong way round they are two");
+	joined("\xed\xa0\xbd\xff\xed", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd", "other bad bytes are one each");
+	joined("\xed\xaf\xbf\xed\xbf\xbf", "\xf4\x8f\xbf\xbf", "the last character");
 	replaced("", 0, "", "nothing is nothing");
 	return done();
 }
