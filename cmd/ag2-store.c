@@ -34,6 +34,7 @@ static const struct command *const commands[] = {
 	&command_grep,
 	&command_export,
 	&command_import,
+	&command_watch,
 	&command_lock,
 	&command_run,
 	&command_tool,

@@ -82,7 +82,7 @@ wait_for() {
 	local until=$((SECONDS + $1))
 	shift
 	until "$@" >/dev/null 2>&1; do
-		[ "$SECONDS" -lt "$until" ] || fail "waited too long for: $*"
+		[ "$SECONDS" -lt "$until" ] || { fail "waited too long for: $*"; return; }
 		sleep 0.02
 	done
 }

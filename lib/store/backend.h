@@ -7,6 +7,9 @@
 
 #include "store/store.h"
 
+/* Something may have changed at path or below it; version, when it is not 0, is the file's. */
+typedef void store_hint_fn(void *arg, const char *path, uint64_t version);
+
 struct store_backend {
 	const char *scheme;		/* as in the URL, without the colon */
 	const char *summary;		/* one line for usage texts */
@@ -27,10 +30,23 @@ struct store_backend {
 	int (*lock)(void *self, const char *path, int64_t ttl_ms, int64_t wait_ms, void **lock, struct err *e);
 	int (*lock_held)(void *lock, struct err *e);	/* NULL: a lock is never lost */
 	void (*unlock)(void *lock);
+	/*
+	 * Watching, NULL where only this handle can change anything. watch_wait waits up to wait_ms (never for ever) and hints at
+	 * what may have changed since the last wait, or since watch: 1, 0 when there is nothing, -1.
+	 */
+	int (*watch)(void *self, const char *path, void **watch, struct err *e);
+	int (*watch_wait)(void *watch, int64_t wait_ms, store_hint_fn *fn, void *arg, struct err *e);
+	void (*watch_close)(void *watch);
 };
 
 /* The order of a listing: bytes, a directory's name with its '/'. So a file `a.txt` comes before a directory `a`. */
 int store_name_compare(const char *a, bool a_dir, const char *b, bool b_dir);
+
+/* Byte order with '/' before everything else, so that what lies below a path follows it at once. */
+int store_tree_order(const char *a, const char *b);
+
+/* What an open store is made of, and how many commits were made through it. */
+const struct store_backend *store_backend_of(const struct store *s, void **self, uint64_t *commits);
 
 extern const struct store_backend store_disk, store_sqlite, store_redis, store_redis_unix, store_memory;
 

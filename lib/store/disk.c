@@ -715,4 +715,7 @@ const struct store_backend store_disk = {
 	.commit = disk_commit,
 	.lock = disk_lock,
 	.unlock = disk_unlock,
+	.watch = disk_watch,
+	.watch_wait = disk_watch_wait,
+	.watch_close = disk_watch_close,
 };

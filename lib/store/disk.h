@@ -130,4 +130,10 @@ void plan_encode(const struct plan *p, struct buf *record, struct iovec *data);
 int disk_recover(struct disk *d, struct err *e);	/* carries out the change that the journal has */
 void disk_purge(struct disk *d);			/* removes all that is in tmp */
 
+/* ---- disk_watch.c ---- */
+
+int disk_watch(void *self, const char *path, void **watch, struct err *e);
+int disk_watch_wait(void *watch, int64_t wait_ms, store_hint_fn *fn, void *arg, struct err *e);
+void disk_watch_close(void *watch);
+
 #endif

@@ -1,25 +1,18 @@
 /*
- * The store on a Redis server: the scripts are in redis_script.c, the connection is in redis_link.c. A file that is open
+ * The store on a Redis server: the scripts are in redis_script.c, the connection is in redis_link.c, locks in redis_lock.c,
+ * watching in redis_watch.c. A file that is open
  * for reading is one version of it: small ones are fetched when they are opened; of large ones parts are, as long as they
  * were only appended to, and a value that is replaced stays under another name for the time that readers need.
  */
-#include "store/backend.h"
+#include "store/redis.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/opts.h"
 #include "base/run.h"
-#include "store/redis_link.h"
 
-#include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <fcntl.h>
-#include <time.h>
-#include <unistd.h>
 
 #define PREFIX		"ag2:knowledge"
 #define PORT		6379
@@ -30,19 +23,6 @@
 #define KEEP_MS		60000
 #define NAMES_AT_ONCE	20000
 #define PASSWORD_MAX	4096
-#define LOCK_TTL_MS	60000
-#define DEAD_SECONDS	0.5		/* how long a holder's connection is missed before it counts as dead */
-
-struct redis_store {
-	struct redis_place place;
-	struct redis_link *link;
-	struct store_options o;
-	char *prefix;
-	char id[33];			/* of this handle, for what must be told from others' */
-	uint64_t serial;		/* of its last change */
-	bool wait_disk;			/* after each change, until it is on disk */
-	struct keeper *keeper;		/* NULL before the first lock */
-};
 
 struct redis_file {
 	struct redis_store *s;
@@ -52,37 +32,36 @@ struct redis_file {
 	uint64_t start, len;
 };
 
-static double
-deadline(const struct redis_store *s)
+double
+redis_deadline(const struct redis_store *s)
 {
 	return clock_monotonic() + s->o.timeout_ms / 1e3;
 }
 
-static const char *
-shown(const struct redis_store *s)
+const char *
+redis_shown(const struct redis_store *s)
 {
 	return redis_link_shown(s->link);
 }
 
-static redisReply *
-ask(struct redis_store *s, enum redis_script script, struct redis_words *w, struct err *e)
+redisReply *
+redis_ask(struct redis_store *s, enum redis_script script, struct redis_words *w, struct err *e)
 {
-	redisReply *r = redis_run(s->link, script, w, deadline(s), e);
+	redisReply *r = redis_run(s->link, script, w, redis_deadline(s), e);
 
 	redis_words_release(w);
 	return r;
 }
 
-static int
-nonsense(struct redis_store *s, redisReply *r, struct err *e)
+int
+redis_nonsense(struct redis_store *s, redisReply *r, struct err *e)
 {
 	freeReplyObject(r);
-	return err_set(e, ERR_UNAVAIL, "%s: it answers in a way that no Redis would", shown(s));
+	return err_set(e, ERR_UNAVAIL, "%s: it answers in a way that no Redis would", redis_shown(s));
 }
 
-/* Of an answer's list: text or a number. NULL and 0 for what is not there. */
-static const char *
-text_at(const redisReply *r, size_t i)
+const char *
+redis_text_at(const redisReply *r, size_t i)
 {
 	return r->type == REDIS_REPLY_ARRAY && i < r->elements && r->element[i]->type == REDIS_REPLY_STRING ? r->element[i]->str : NULL;
 }
@@ -90,7 +69,7 @@ text_at(const redisReply *r, size_t i)
 static uint64_t
 number_at(const redisReply *r, size_t i)
 {
-	const char *text = text_at(r, i);
+	const char *text = redis_text_at(r, i);
 
 	return text != NULL ? strtoull(text, NULL, 10) : 0;
 }
@@ -98,7 +77,7 @@ number_at(const redisReply *r, size_t i)
 static double
 time_at(const redisReply *r, size_t i)
 {
-	const char *text = text_at(r, i);
+	const char *text = redis_text_at(r, i);
 	double t = text != NULL ? strtod(text, NULL) : -1;
 
 	return t >= 0 ? t : -1;
@@ -320,14 +299,14 @@ look_for(struct redis_store *s, struct err *e)
 	long long there;
 
 	redis_adds(&w, s->prefix);
-	if ((r = ask(s, REDIS_THERE, &w, e)) == NULL)
+	if ((r = redis_ask(s, REDIS_THERE, &w, e)) == NULL)
 		return -1;
 	if (r->type != REDIS_REPLY_INTEGER)
-		return nonsense(s, r, e);
+		return redis_nonsense(s, r, e);
 	there = r->integer;
 	freeReplyObject(r);
 	if (there == 0 && s->o.mode != STORE_CREATE)
-		return err_set(e, ERR_NOINPUT, "%s has no store with the prefix '%s'", shown(s), s->prefix);
+		return err_set(e, ERR_NOINPUT, "%s has no store with the prefix '%s'", redis_shown(s), s->prefix);
 	return 0;
 }
 
@@ -342,10 +321,10 @@ setting(struct redis_store *s, const char *name)
 	redis_adds(&w, "CONFIG");
 	redis_adds(&w, "GET");
 	redis_adds(&w, name);
-	r = redis_call(s->link, &w, deadline(s), NULL);
+	r = redis_call(s->link, &w, redis_deadline(s), NULL);
 	redis_words_release(&w);
-	if (r != NULL && text_at(r, 1) != NULL)
-		value = xstrdup(text_at(r, 1));
+	if (r != NULL && redis_text_at(r, 1) != NULL)
+		value = xstrdup(redis_text_at(r, 1));
 	if (r != NULL)
 		freeReplyObject(r);
 	return value;
@@ -363,13 +342,13 @@ wait_disk(struct redis_store *s, struct err *e)
 	redis_adds(&w, "1");
 	redis_adds(&w, "0");
 	redis_addf(&w, "%u", s->o.timeout_ms);
-	r = redis_call(s->link, &w, deadline(s) + 1, e);
+	r = redis_call(s->link, &w, redis_deadline(s) + 1, e);
 	redis_words_release(&w);
 	if (r == NULL)
 		return -1;
 	done = r->type == REDIS_REPLY_ARRAY && r->elements > 0 && r->element[0]->type == REDIS_REPLY_INTEGER && r->element[0]->integer > 0;
 	freeReplyObject(r);
-	return done ? 0 : err_set(e, ERR_BUSY, "%s: the change is made, and not known to be on its disk", shown(s));
+	return done ? 0 : err_set(e, ERR_BUSY, "%s: the change is made, and not known to be on its disk", redis_shown(s));
 }
 
 /* sync=full is promised only where it can be kept. */
@@ -386,11 +365,9 @@ look_at_disk(struct redis_store *s, struct err *e)
 	free(on);
 	free(when);
 	if (s->wait_disk && wait_disk(s, NULL) < 0)
-		return err_set(e, ERR_CONFIG, "%s: sync=full is more than it can keep: it needs appendonly yes, and appendfsync always or Redis 7.2", shown(s));
+		return err_set(e, ERR_CONFIG, "%s: sync=full is more than it can keep: it needs appendonly yes, and appendfsync always or Redis 7.2", redis_shown(s));
 	return 0;
 }
-
-static void free_keeper(struct redis_store *s);
 
 static void
 redis_close(void *self)
@@ -399,7 +376,7 @@ redis_close(void *self)
 
 	if (s == NULL)
 		return;
-	free_keeper(s);
+	redis_free_keeper(s);
 	redis_link_free(s->link);
 	redis_place_release(&s->place);
 	free(s->prefix);
@@ -454,10 +431,10 @@ look(struct redis_store *s, const char *path, size_t content, redisReply **r, st
 	redis_adds(&w, path);
 	redis_adds(&w, s->o.mode == STORE_READ ? "r" : "w");
 	redis_addf(&w, "%zu", content);
-	if ((*r = ask(s, REDIS_STAT, &w, e)) == NULL)
+	if ((*r = redis_ask(s, REDIS_STAT, &w, e)) == NULL)
 		return -1;
-	if ((what = text_at(*r, 0)) == NULL || (what[0] == 'f' && text_at(*r, 5) == NULL))
-		return nonsense(s, *r, e);
+	if ((what = redis_text_at(*r, 0)) == NULL || (what[0] == 'f' && redis_text_at(*r, 5) == NULL))
+		return redis_nonsense(s, *r, e);
 	if (what[0] != '\0')
 		return 1;
 	freeReplyObject(*r);
@@ -468,7 +445,7 @@ static void
 describe(const redisReply *r, struct store_stat *st)
 {
 	*st = (struct store_stat){ .mtime = -1, .dir = true };
-	if (text_at(r, 0)[0] == 'f')
+	if (redis_text_at(r, 0)[0] == 'f')
 		*st = (struct store_stat){ .size = number_at(r, 1), .version = number_at(r, 2), .mtime = time_at(r, 4) };
 }
 
@@ -501,7 +478,7 @@ redis_file_open(void *self, const char *path, void **file, struct store_stat *st
 		return err_set(e, ERR_ABSENT, "'%s' is a directory", path);
 	}
 	if (st->size <= SMALL && r->element[5]->len != st->size)
-		return nonsense(s, r, e);
+		return redis_nonsense(s, r, e);
 	f = xcalloc(1, sizeof(*f));
 	f->s = s;
 	f->path = xstrdup(path);
@@ -532,14 +509,14 @@ fetch(struct redis_file *f, uint64_t offset, size_t len, struct err *e)
 	redis_addf(&w, "%llu", (unsigned long long)offset);
 	redis_addf(&w, "%llu", (unsigned long long)n);
 	redis_addf(&w, "%d", KEEP_MS);
-	if ((r = ask(s, REDIS_RANGE, &w, e)) == NULL)
+	if ((r = redis_ask(s, REDIS_RANGE, &w, e)) == NULL)
 		return -1;
 	if (r->type == REDIS_REPLY_NIL) {
 		freeReplyObject(r);
 		return err_set(e, ERR_BUSY, "'%s' was changed while it was read", f->path);
 	}
 	if (r->type != REDIS_REPLY_STRING || r->len != n)
-		return nonsense(s, r, e);
+		return redis_nonsense(s, r, e);
 	free(f->data);
 	f->data = xmemdup0(r->str, r->len);
 	f->start = offset;
@@ -602,7 +579,7 @@ add_children(struct children *all, const redisReply *r, bool details)
 	size_t i, step = details ? 4 : 1;
 
 	for (i = 1; i + step <= r->elements; i += step) {
-		const char *name = text_at(r, i);
+		const char *name = redis_text_at(r, i);
 		size_t len;
 		struct child c = { .st = { .mtime = -1 } };
 
@@ -638,12 +615,12 @@ fetch_children(struct redis_store *s, const char *path, bool details, struct chi
 		redis_adds(&w, details ? "y" : "n");
 		redis_adds(&w, s->o.mode == STORE_READ ? "r" : "w");
 		redis_addf(&w, "%d", NAMES_AT_ONCE);
-		r = ask(s, REDIS_LIST, &w, e);
+		r = redis_ask(s, REDIS_LIST, &w, e);
 		free(from);
 		if (r == NULL)
 			return -1;
-		if (text_at(r, 0) == NULL || add_children(all, r, details) < 0)
-			return nonsense(s, r, e);
+		if (redis_text_at(r, 0) == NULL || add_children(all, r, details) < 0)
+			return redis_nonsense(s, r, e);
 		from = xmemdup0(r->element[0]->str, r->element[0]->len);
 		freeReplyObject(r);
 	} while (from[0] != '\0');
@@ -670,8 +647,6 @@ redis_list(void *self, const char *path, unsigned flags, store_list_fn *fn, void
 }
 
 /* ---- Changes ---- */
-
-static void add_locks(struct redis_store *s, struct redis_words *w);
 
 static void
 add_op(struct redis_words *w, const struct store_op *op)
@@ -702,10 +677,10 @@ too_large(struct redis_store *s, const char *path, unsigned long long size, stru
 static int
 refused(struct redis_store *s, redisReply *r, struct err *e)
 {
-	const char *what = text_at(r, 0), *path = text_at(r, 1), *more = text_at(r, 2);
+	const char *what = redis_text_at(r, 0), *path = redis_text_at(r, 1), *more = redis_text_at(r, 2);
 
 	if (what == NULL || path == NULL)
-		return nonsense(s, r, e);
+		return redis_nonsense(s, r, e);
 	if (strcmp(what, "conflict") == 0)
 		err_set(e, ERR_CONFLICT, "%s: not as expected", path);
 	else if (strcmp(what, "lock") == 0)
@@ -717,9 +692,9 @@ refused(struct redis_store *s, redisReply *r, struct err *e)
 	else if (strcmp(what, "large") == 0)
 		too_large(s, path, (unsigned long long)number_at(r, 2), e);
 	else if (strcmp(what, "counter") == 0)
-		err_set(e, ERR_DATA, "%s: %s is no number", shown(s), path);
+		err_set(e, ERR_DATA, "%s: %s is no number", redis_shown(s), path);
 	else
-		return nonsense(s, r, e);
+		return redis_nonsense(s, r, e);
 	freeReplyObject(r);
 	return -1;
 }
@@ -727,7 +702,7 @@ refused(struct redis_store *s, redisReply *r, struct err *e)
 static int
 take_answers(struct redis_store *s, redisReply *r, struct store_op *ops, size_t n, struct err *e)
 {
-	const char *at = text_at(r, 1);
+	const char *at = redis_text_at(r, 1);
 	char *end;
 	size_t i;
 
@@ -735,11 +710,11 @@ take_answers(struct redis_store *s, redisReply *r, struct store_op *ops, size_t 
 		unsigned long long version = strtoull(at, &end, 10), offset;
 
 		if (end == at || *end != ' ')
-			return nonsense(s, r, e);
+			return redis_nonsense(s, r, e);
 		at = end;
 		offset = strtoull(at, &end, 10);
 		if (end == at)
-			return nonsense(s, r, e);
+			return redis_nonsense(s, r, e);
 		at = end;
 		if (ops[i].kind != STORE_OP_EXPECT && ops[i].kind != STORE_OP_DELETE)
 			ops[i].version = version;
@@ -747,7 +722,7 @@ take_answers(struct redis_store *s, redisReply *r, struct store_op *ops, size_t 
 			ops[i].offset = offset;
 	}
 	if (at == NULL)
-		return nonsense(s, r, e);
+		return redis_nonsense(s, r, e);
 	freeReplyObject(r);
 	return 0;
 }
@@ -770,421 +745,21 @@ redis_commit(void *self, struct store_op *ops, size_t n, struct err *e)
 	redis_addf(&w, "%d", SMALL);
 	redis_addf(&w, "%d", KEEP_MS);
 	redis_addf(&w, "%llu", (unsigned long long)VALUE_MAX);
-	add_locks(s, &w);
+	redis_add_locks(s, &w);
 	for (i = 0; i < n; i++)
 		add_op(&w, &ops[i]);
-	if ((r = ask(s, REDIS_COMMIT, &w, e)) == NULL) {
+	if ((r = redis_ask(s, REDIS_COMMIT, &w, e)) == NULL) {
 		if (!redis_link_unsure(s->link))
 			return -1;
 		if (e != NULL)
 			e->code = ERR_BUSY;
 		return err_wrap(e, "it is not known whether the change was made");
 	}
-	if (text_at(r, 0) == NULL || strcmp(text_at(r, 0), "ok") != 0)
+	if (redis_text_at(r, 0) == NULL || strcmp(redis_text_at(r, 0), "ok") != 0)
 		return refused(s, r, e);
 	if (take_answers(s, r, ops, n, e) < 0)
 		return -1;
 	return s->wait_disk ? wait_disk(s, e) : 0;
-}
-
-/*
- * ---- Locks ----
- *
- * A key with the holder's token that expires, and a thread with a connection of its own that renews it while it is held.
- * A process that dies lets go of it: whoever waits sees that the connection, which is named after the holder, has gone,
- * and takes the key away when it stays away. Where connections cannot be seen (a proxy, a user who may not list them)
- * only the time to live ends a lock; its holder finds out, and the token says so.
- */
-
-struct redis_lock {
-	struct redis_lock *next;
-	struct keeper *keeper;
-	char *path, *token;
-	int64_t ttl_ms;
-	double sure_until;		/* of clock_monotonic: nobody else can have taken it before */
-	bool lost;
-};
-
-struct keeper {
-	struct redis_store *s;
-	struct redis_link *link;	/* the thread's, once it runs */
-	char name[48];
-	bool seen;			/* its connection is in the server's list */
-	pthread_t thread;
-	pthread_mutex_t mutex;		/* for what follows */
-	int wake[2];
-	bool stop;
-	struct redis_lock *locks;
-	uint64_t count;			/* of tokens */
-};
-
-/* Whether a connection of that name is there: 1, 0, -1 when the server does not say. */
-static int
-is_connected(struct redis_link *l, const char *name, double until)
-{
-	struct redis_words w = { 0 };
-	char *want = xasprintf(" name=%s ", name);
-	redisReply *r;
-	int there = -1;
-
-	redis_adds(&w, "CLIENT");
-	redis_adds(&w, "LIST");
-	r = redis_call(l, &w, until, NULL);
-	if (r != NULL && r->str != NULL)	/* a string, of whichever kind */
-		there = strstr(r->str, want) != NULL;
-	if (r != NULL)
-		freeReplyObject(r);
-	redis_words_release(&w);
-	free(want);
-	return there;
-}
-
-/* Renews one lock; the thread only. The lock is not touched, for it may be let go of meanwhile. */
-static int
-renew(struct keeper *k, const char *path, const char *token, int64_t ttl_ms, double until)
-{
-	struct redis_words w = { 0 };
-	redisReply *r;
-	int held = -1;
-
-	redis_adds(&w, k->s->prefix);
-	redis_adds(&w, path);
-	redis_adds(&w, token);
-	redis_addf(&w, "%lld", (long long)ttl_ms);
-	r = redis_run(k->link, REDIS_RENEW, &w, until, NULL);
-	if (r != NULL && r->type == REDIS_REPLY_INTEGER)
-		held = r->integer == 1;
-	if (r != NULL)
-		freeReplyObject(r);
-	redis_words_release(&w);
-	return held;
-}
-
-static struct redis_lock *
-lock_with(struct keeper *k, const char *token)
-{
-	struct redis_lock *l;
-
-	for (l = k->locks; l != NULL; l = l->next)
-		if (strcmp(l->token, token) == 0)
-			return l;
-	return NULL;
-}
-
-/* The lock that is to be renewed next, and when; the mutex is held. */
-static struct redis_lock *
-next_due(struct keeper *k, double *when)
-{
-	struct redis_lock *l, *first = NULL;
-	double due;
-
-	*when = 1e18;
-	for (l = k->locks; l != NULL; l = l->next) {
-		due = l->sure_until - (double)l->ttl_ms * 2 / 3000;
-		if (!l->lost && due < *when) {
-			*when = due;
-			first = l;
-		}
-	}
-	return first;
-}
-
-static void
-renew_due(struct keeper *k, struct redis_lock *l)
-{
-	char *path = xstrdup(l->path), *token = xstrdup(l->token);
-	int64_t ttl_ms = l->ttl_ms;
-	double from = clock_monotonic(), until = l->sure_until > from + 0.05 ? l->sure_until : from + 0.05;
-	int held;
-
-	pthread_mutex_unlock(&k->mutex);
-	held = renew(k, path, token, ttl_ms, until);
-	pthread_mutex_lock(&k->mutex);
-	if ((l = lock_with(k, token)) != NULL) {
-		if (held == 1)
-			l->sure_until = from + (double)ttl_ms / 1e3;
-		else if (held == 0 || clock_monotonic() > l->sure_until)
-			l->lost = true;
-		else	/* not reached: again, but not at once */
-			poll(NULL, 0, 10);
-	}
-	free(path);
-	free(token);
-}
-
-/* Waits for the next renewal, a word from the others, or the end of the connection. */
-static void
-keeper_waits(struct keeper *k, double when)
-{
-	struct pollfd p[2] = { { .fd = k->wake[0], .events = POLLIN }, { .fd = redis_link_fd(k->link), .events = POLLIN } };
-	double left = when - clock_monotonic();
-	char drop[16];
-
-	poll(p, 2, left <= 0 ? 0 : left > 3600 ? 3600000 : (int)(left * 1000) + 1);
-	if (p[0].revents != 0 && read(k->wake[0], drop, sizeof(drop)) < 0)
-		return;
-}
-
-static void *
-keeper_works(void *arg)
-{
-	struct keeper *k = arg;
-	struct redis_lock *l;
-	double when;
-
-	pthread_mutex_lock(&k->mutex);
-	while (!k->stop) {
-		bool gone = redis_link_gone(k->link);
-
-		l = next_due(k, &when);
-		if (l != NULL && (gone || when <= clock_monotonic())) {
-			renew_due(k, l);
-			continue;
-		}
-		pthread_mutex_unlock(&k->mutex);
-		keeper_waits(k, when);
-		pthread_mutex_lock(&k->mutex);
-	}
-	pthread_mutex_unlock(&k->mutex);
-	return NULL;
-}
-
-/* Signals are the program's, not the thread's. */
-static int
-start_thread(struct keeper *k)
-{
-	sigset_t all, before;
-	int rc;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&k->thread, NULL, keeper_works, k);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return rc;
-}
-
-static int
-make_keeper(struct redis_store *s, struct err *e)
-{
-	struct keeper *k;
-	int rc;
-
-	if (s->keeper != NULL)
-		return 0;
-	k = xcalloc(1, sizeof(*k));
-	k->s = s;
-	snprintf(k->name, sizeof(k->name), "ag2-lock-%s", s->id);
-	if (pipe2(k->wake, O_CLOEXEC | O_NONBLOCK) < 0) {
-		free(k);
-		return err_sys(e, "cannot make a pipe");
-	}
-	k->link = redis_link_new(&s->place, k->name);
-	k->seen = is_connected(k->link, k->name, deadline(s)) == 1;
-	pthread_mutex_init(&k->mutex, NULL);
-	if ((rc = start_thread(k)) == 0) {
-		s->keeper = k;
-		return 0;
-	}
-	redis_link_free(k->link);
-	close(k->wake[0]);
-	close(k->wake[1]);
-	free(k);
-	return err_set(e, ERR_IO, "cannot start a thread: %s", strerror(rc));
-}
-
-static void
-wake_keeper(struct keeper *k)
-{
-	ssize_t n = write(k->wake[1], "", 1);
-
-	(void)n;	/* a full pipe wakes as well */
-}
-
-static void
-free_keeper(struct redis_store *s)
-{
-	struct keeper *k = s->keeper;
-
-	if (k == NULL)
-		return;
-	pthread_mutex_lock(&k->mutex);
-	k->stop = true;
-	pthread_mutex_unlock(&k->mutex);
-	wake_keeper(k);
-	pthread_join(k->thread, NULL);
-	redis_link_free(k->link);
-	pthread_mutex_destroy(&k->mutex);
-	close(k->wake[0]);
-	close(k->wake[1]);
-	free(k);
-}
-
-static bool
-is_lost(struct redis_lock *l)
-{
-	bool lost;
-
-	pthread_mutex_lock(&l->keeper->mutex);
-	lost = l->lost;
-	pthread_mutex_unlock(&l->keeper->mutex);
-	return lost;
-}
-
-/* The script checks that they are held still. One that is known to be lost stays in: its holder writes no more. */
-static void
-add_locks(struct redis_store *s, struct redis_words *w)
-{
-	struct redis_lock *l;
-	size_t n = 0;
-
-	for (l = s->keeper != NULL ? s->keeper->locks : NULL; l != NULL; l = l->next)
-		n++;
-	redis_addf(w, "%zu", n);
-	for (l = n > 0 ? s->keeper->locks : NULL; l != NULL; l = l->next) {
-		redis_adds(w, l->path);
-		redis_adds(w, is_lost(l) ? "lost" : l->token);
-	}
-}
-
-/* 1 when it is ours now; else 0 with the holder's token in *holder, to be freed. `dead` is a holder to be replaced. */
-static int
-take(struct redis_store *s, const char *path, const char *token, int64_t ttl_ms, const char *dead, char **holder, struct err *e)
-{
-	struct redis_words w = { 0 };
-	redisReply *r;
-
-	redis_adds(&w, s->prefix);
-	redis_adds(&w, path);
-	redis_adds(&w, token);
-	redis_addf(&w, "%lld", (long long)ttl_ms);
-	redis_adds(&w, dead != NULL ? dead : "");
-	if ((r = ask(s, REDIS_TAKE, &w, e)) == NULL)
-		return -1;
-	if (r->type != REDIS_REPLY_STRING)
-		return nonsense(s, r, e);
-	*holder = r->len > 0 ? xmemdup0(r->str, r->len) : NULL;
-	freeReplyObject(r);
-	return *holder == NULL;
-}
-
-/* "CONNECTION COUNT seen": the holder's connection, when it has gone although such ones can be seen, ours for instance. */
-static bool
-seems_dead(struct redis_store *s, const char *holder)
-{
-	const char *space = strchr(holder, ' '), *seen = strstr(holder, " seen");
-	char *name;
-	bool dead;
-
-	if (!s->keeper->seen || space == NULL || seen == NULL || seen[5] != '\0')
-		return false;
-	name = xmemdup0(holder, (size_t)(space - holder));
-	dead = is_connected(s->link, name, deadline(s)) == 0;
-	free(name);
-	return dead;
-}
-
-/* One round of waiting. 1 taken, 0 not, -1. *missed is the holder whose connection was missed before, since *since. */
-static int
-try_lock(struct redis_store *s, const char *path, const char *token, int64_t ttl_ms, char **missed, double *since, struct err *e)
-{
-	char *holder = NULL;
-	int rc = take(s, path, token, ttl_ms, NULL, &holder, e);
-
-	if (rc != 0)
-		return rc;
-	if (!seems_dead(s, holder)) {
-		free(*missed);
-		*missed = NULL;
-	} else if (*missed == NULL || strcmp(*missed, holder) != 0) {
-		free(*missed);
-		*missed = xstrdup(holder);
-		*since = clock_monotonic();
-	} else if (clock_monotonic() - *since >= DEAD_SECONDS) {
-		free(holder);
-		rc = take(s, path, token, ttl_ms, *missed, &holder, e);
-	}
-	free(holder);
-	return rc;
-}
-
-static struct redis_lock *
-hold(struct keeper *k, const char *path, char *token, int64_t ttl_ms, double since)
-{
-	struct redis_lock *l = xcalloc(1, sizeof(*l));
-
-	l->keeper = k;
-	l->path = xstrdup(path);
-	l->token = token;
-	l->ttl_ms = ttl_ms;
-	l->sure_until = since + (double)ttl_ms / 1e3;
-	pthread_mutex_lock(&k->mutex);
-	l->next = k->locks;
-	k->locks = l;
-	pthread_mutex_unlock(&k->mutex);
-	wake_keeper(k);
-	return l;
-}
-
-static int
-redis_lock(void *self, const char *path, int64_t ttl_ms, int64_t wait_ms, void **lock, struct err *e)
-{
-	struct redis_store *s = self;
-	double until, since = 0, from, pause = 0.005;
-	char *token, *missed = NULL;
-	int rc;
-
-	if (ttl_ms <= 0)
-		ttl_ms = LOCK_TTL_MS;
-	if (make_keeper(s, e) < 0)
-		return -1;
-	token = xasprintf("%s %llu%s", s->keeper->name, (unsigned long long)++s->keeper->count, s->keeper->seen ? " seen" : "");
-	until = clock_monotonic() + (double)wait_ms / 1e3;
-	for (;;) {
-		from = clock_monotonic();
-		rc = try_lock(s, path, token, ttl_ms, &missed, &since, e);
-		if (rc != 0 || (wait_ms >= 0 && clock_monotonic() >= until))
-			break;
-		poll(NULL, 0, (int)(pause * 1000));
-		pause = pause < 0.1 ? pause * 2 : pause;
-	}
-	free(missed);
-	if (rc == 1) {
-		*lock = hold(s->keeper, path, token, ttl_ms, from);
-		return 0;
-	}
-	free(token);
-	return rc < 0 ? -1 : err_set(e, ERR_BUSY, "%s: held by another process", path);
-}
-
-static int
-redis_lock_held(void *lock, struct err *e)
-{
-	struct redis_lock *l = lock;
-
-	return is_lost(l) ? err_set(e, ERR_BUSY, "the lock on '%s' was lost", l->path) : 0;
-}
-
-static void
-redis_unlock(void *lock)
-{
-	struct redis_lock *l = lock, **p;
-	struct keeper *k = l->keeper;
-	struct redis_words w = { 0 };
-	redisReply *r;
-
-	pthread_mutex_lock(&k->mutex);
-	for (p = &k->locks; *p != l; p = &(*p)->next)
-		;
-	*p = l->next;
-	pthread_mutex_unlock(&k->mutex);
-	redis_adds(&w, k->s->prefix);
-	redis_adds(&w, l->path);
-	redis_adds(&w, l->token);
-	if ((r = ask(k->s, REDIS_RELEASE, &w, NULL)) != NULL)
-		freeReplyObject(r);
-	free(l->path);
-	free(l->token);
-	free(l);
 }
 
 static const char *const options[] = { "prefix=", "password_cmd=", "db=", "user=", "timeout=", NULL };
@@ -1192,7 +767,8 @@ static const char *const options[] = { "prefix=", "password_cmd=", "db=", "user=
 #define COMMON \
 	.options = options, .close = redis_close, .stat = redis_stat, .list = redis_list, .file_open = redis_file_open, \
 	.file_read = redis_file_read, .file_close = redis_file_close, .commit = redis_commit, .lock = redis_lock, \
-	.lock_held = redis_lock_held, .unlock = redis_unlock
+	.lock_held = redis_lock_held, .unlock = redis_unlock, \
+	.watch = redis_watch, .watch_wait = redis_watch_wait, .watch_close = redis_watch_close
 
 const struct store_backend store_redis = {
 	.scheme = "redis",

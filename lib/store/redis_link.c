@@ -623,3 +623,42 @@ redis_run(struct redis_link *l, enum redis_script script, const struct redis_wor
 	redis_words_release(&all);
 	return r;
 }
+
+int
+redis_link_subscribe(struct redis_link *l, const char *channel, double deadline, struct err *e)
+{
+	struct redis_words w = { 0 };
+	redisReply *r;
+
+	redis_adds(&w, "SUBSCRIBE");
+	redis_adds(&w, channel);
+	r = persist(l, &w, deadline, e);
+	redis_words_release(&w);
+	if (r == NULL)
+		return -1;
+	freeReplyObject(r);
+	return 0;
+}
+
+bool
+redis_link_news(struct redis_link *l)
+{
+	redisReply *r = NULL;
+	bool news = false;
+
+	if (l->c == NULL)
+		return true;
+	if (redisBufferRead(l->c) != REDIS_OK) {
+		hang_up(l);
+		return true;
+	}
+	while (redisGetReplyFromReader(l->c, (void **)&r) == REDIS_OK && r != NULL) {
+		freeReplyObject(r);
+		r = NULL;
+		news = true;
+	}
+	if (l->c->err == 0)
+		return news;
+	hang_up(l);
+	return true;
+}

@@ -64,4 +64,11 @@ redisReply *redis_call(struct redis_link *l, const struct redis_words *w, double
 /* The same for a script; w are its ARGV, the first of them the prefix. */
 redisReply *redis_run(struct redis_link *l, enum redis_script script, const struct redis_words *w, double deadline, struct err *e);
 
+/*
+ * For a connection that does nothing else: SUBSCRIBE, and whether anything has come by now, without waiting; true also when the connection
+ * is lost, which redis_link_fd then says (it is -1).
+ */
+int redis_link_subscribe(struct redis_link *l, const char *channel, double deadline, struct err *e);
+bool redis_link_news(struct redis_link *l);
+
 #endif

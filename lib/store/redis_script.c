@@ -271,8 +271,15 @@ const char *const redis_script_text[REDIS_SCRIPTS] = {
 	"\tlocal counter = call('GET', COUNTER)\n"
 	"\tif counter then call('SET', SYNCED, counter) end\n"
 	"\tcall('SET', CLIENT, serial..' '..answer, 'PX', remember)\n"
+	"\tpcall(call, 'PUBLISH', P..':__ag2:changed', serial)\n"
 	"end\n"
 	"return {'ok', answer}\n",
+
+[REDIS_CHANGES] = COMMON
+	"local out = {call('GET', COUNTER) or '0', tostring(call('ZCARD', INDEX))}\n"
+	"local list = call('ZRANGEBYSCORE', INDEX, '('..ARGV[2], '+inf', 'WITHSCORES')\n"
+	"for i = 1, #list do out[#out + 1] = i % 2 == 1 and list[i] or fmt(math.max(1, tonumber(list[i]))) end\n"
+	"return out\n",
 
 [REDIS_TAKE] = COMMON
 	"local k = P..':__ag2:lock:'..ARGV[2]\n"

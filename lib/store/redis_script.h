@@ -14,6 +14,7 @@
  *	:__ag2:files		hash: for each path "BASE VERSION TIME" as of our last change: only appended to since BASE
  *	:__ag2:client:ID	"SERIAL ANSWER" of that client's last change, for some time
  *	:__ag2:lock:/path	the holder's token
+ *	:__ag2:changed		no key: a channel, which each of our changes is told on
  *	:__ag2:old:BASE:/path	a large value that was replaced, for some time: others may be reading it
  */
 #ifndef AG2_REDIS_SCRIPT_H
@@ -40,6 +41,8 @@ enum redis_script {
 	 * path · "file" path above · "large" path size · "counter" key. Kinds: write append delete expect prefix.
 	 */
 	REDIS_COMMIT,
+	/* prefix SINCE → COUNTER COUNT, then path and version of each file with a version above SINCE */
+	REDIS_CHANGES,
 	/* prefix path TOKEN TTL_MS DEAD → "" taken, else the holder's token. A holder DEAD is replaced. */
 	REDIS_TAKE,
 	/* prefix path TOKEN TTL_MS → 1, 0 when it is not ours */

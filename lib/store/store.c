@@ -25,6 +25,7 @@ struct store {
 	char *url;
 	enum store_mode mode;
 	struct store_lock *locks;
+	uint64_t commits;
 };
 
 struct store_file {
@@ -243,6 +244,14 @@ store_close(struct store *s)
 	free(s);
 }
 
+const struct store_backend *
+store_backend_of(const struct store *s, void **self, uint64_t *commits)
+{
+	*self = s->self;
+	*commits = s->commits;
+	return s->be;
+}
+
 const char *
 store_url(const struct store *s)
 {
@@ -450,17 +459,22 @@ store_list(struct store *s, const char *path, unsigned flags, store_list_fn *fn,
 	return rc;
 }
 
-/* Byte order with '/' before everything else, so that what lies below a path follows it at once. */
-static int
-tree_order(const void *a, const void *b)
+int
+store_tree_order(const char *a, const char *b)
 {
-	const unsigned char *x = *(const unsigned char *const *)a, *y = *(const unsigned char *const *)b;
+	const unsigned char *x = (const unsigned char *)a, *y = (const unsigned char *)b;
 
 	while (*x == *y && *x != '\0') {
 		x++;
 		y++;
 	}
 	return (*x == '/' ? 1 : *x == '\0' ? 0 : *x + 1) - (*y == '/' ? 1 : *y == '\0' ? 0 : *y + 1);
+}
+
+static int
+tree_order(const void *a, const void *b)
+{
+	return store_tree_order(*(const char *const *)a, *(const char *const *)b);
 }
 
 static int
@@ -638,6 +652,7 @@ store_commit(struct store *s, struct store_op *ops, size_t n, struct err *e)
 		rc = gather(s, &own[i], &data[i], e);
 	if (rc == 0)
 		rc = s->be->commit(s->self, own, n, e);
+	s->commits++;	/* one that failed may have been made all the same */
 	for (i = 0; i < made; i++) {
 		if (rc == 0) {
 			ops[i].version = own[i].version;

@@ -26,6 +26,7 @@
 struct store;
 struct store_file;
 struct store_lock;
+struct store_watch;
 
 enum store_mode {
 	STORE_READ,	/* nothing is created or changed, not even the store's layout; ERR_NOINPUT when it is not there */
@@ -164,5 +165,20 @@ void store_unlock(struct store_lock *l);	/* NULL is allowed; not after store_clo
  * off for so long. From then on every change through this store is ERR_BUSY, until the lock is let go.
  */
 int store_lock_held(struct store_lock *l, struct err *e);
+
+/*
+ * Watching the file at path, or all below it; neither need be there. From when store_watch returns every change is
+ * noticed, whoever makes it: AG2, another program, this process. Several changes of one file may be told as one.
+ */
+int store_watch(struct store *s, const char *path, struct store_watch **out, struct err *e);
+
+/*
+ * Waits up to wait_ms (below 0: for ever) for changes and calls fn for each file that changed, came, or went (removed), in
+ * the order of a tree; renaming is both. fn may use the store. Returns how many there were, 0 when the time was over, -1:
+ * ERR_NOINPUT when the store itself has gone, ERR_USAGE when no change could ever come (for ever, in memory).
+ */
+typedef void store_watch_fn(void *arg, const char *path, bool removed);
+int store_watch_next(struct store_watch *w, int64_t wait_ms, store_watch_fn *fn, void *arg, struct err *e);
+void store_watch_close(struct store_watch *w);	/* NULL is allowed; not after store_close */
 
 #endif

@@ -1,0 +1,245 @@
+#!/usr/bin/env bats
+# ag2-store watch, on every store that others can change.
+
+load helper
+load redis
+
+setup() {
+	clean_environment
+}
+
+teardown() {
+	if [ -e watch.pid ]; then
+		kill "$(cat watch.pid)" 2>/dev/null || true
+	fi
+	redis_stop
+}
+
+# watching [OPTION...] [PATH]: in the background, what it prints in the file seen; returns when it has begun.
+watching() {
+	: >seen
+	: >said
+	ag2-store watch -v "$@" >>seen 2>said 3>&- & watch=$!
+	echo "$watch" >watch.pid
+	wait_for 10 grep -q watching said
+}
+
+# sees LINE...: waits until the watch has printed these, in any order, and nothing else.
+sees() {
+	printf '%s\n' "$@" | LC_ALL=C sort >want
+	wait_for 3 told || fail "want:" "$(cat want)" "got:" "$(cat seen)" "$(cat said)"
+	: >seen
+}
+
+# Repeated lines are allowed: changes may be told as one or not.
+told() {
+	LC_ALL=C sort -u seen | cmp -s want -
+}
+
+# everywhere TEST: on each kind of store.
+everywhere() {
+	local kinds="disk sqlite" kind
+	if command -v redis-server >/dev/null; then
+		redis_start
+		kinds="$kinds redis"
+	fi
+	for kind in $kinds; do
+		echo "# $kind"
+		case $kind in
+		redis) AG2_STORE=$url ;;
+		*) AG2_STORE=$kind:$TMP/$kind-store ;;
+		esac
+		export AG2_STORE
+		"$@" || fail "on $kind"
+	done
+}
+
+changes() {
+	ag2-store write /memory/a <<<1 || return 1
+	ag2-store write /other <<<1 || return 1
+	watching /memory
+	ag2-store append /memory/a <<<2 >/dev/null
+	sees 'changed /memory/a' || return 1
+	ag2-store write /memory/new/deep/b <<<1
+	sees 'changed /memory/new/deep/b' || return 1
+	ag2-store write /memory/new/deep/b <<<2
+	sees 'changed /memory/new/deep/b' || return 1
+	ag2-store write /other <<<2
+	ag2-store write /memories <<<2
+	ag2-store rm /memory/a
+	sees 'removed /memory/a' || return 1
+	ag2-store rm -r /memory
+	sees 'removed /memory/new/deep/b' || return 1
+	ag2-store write /memory/again/c <<<1
+	sees 'changed /memory/again/c' || return 1
+	kill "$watch"
+	wait "$watch" || true
+}
+
+@test "what is written, appended to, made and removed below the path is told, and nothing else" {
+	everywhere changes
+}
+
+once() {
+	ag2-store write /x <<<1 || return 1
+	watching --once /y/z
+	ag2-store write /x <<<2
+	ag2-store write /y/z <<<1
+	wait "$watch" || return 1
+	[ "$(cat seen)" = "changed /y/z" ] || fail "$(cat seen)"
+	run -1 ag2-store watch --timeout 0.2 /x
+	output_is "" || return 1
+	watching --timeout 0.5
+	ag2-store write /x <<<3
+	wait "$watch" || fail "status $?" || return 1
+	[ "$(cat seen)" = "changed /x" ] || fail "$(cat seen)"
+}
+
+@test "--once ends after a change, --timeout without one, 1 when there was none" {
+	everywhere once
+}
+
+executes() {
+	ag2-store write /x <<<1 || return 1
+	: >log
+	# shellcheck disable=SC2016
+	watching --exec 'echo "$AG2_CHANGE $AG2_PATH $(ag2-store cat "$AG2_PATH" 2>/dev/null)" >>log'
+	ag2-store write /x <<<two
+	wait_for 10 grep -qx 'changed /x two' log || return 1
+	ag2-store rm /x
+	wait_for 10 grep -q 'removed /x' log || return 1
+	kill "$watch"
+	wait "$watch" || true
+	ag2-store write /y <<<1
+	watching --once --exec 'exit 7' /
+	ag2-store write /y <<<2
+	wait "$watch" && return 1
+	[ $? -eq 7 ] || return 1
+	grep -q 'status 7' said
+}
+
+@test "--exec runs a command with the path, and --once gives its status" {
+	everywhere executes
+}
+
+by_ag2() {
+	ag2-store write /x <<<1 || return 1
+	watching
+	case $AG2_STORE in
+	disk:*)
+		printf 'new' >"${AG2_STORE#disk:}/x"
+		sees 'changed /x' || return 1
+		rm "${AG2_STORE#disk:}/x"
+		;;
+	sqlite:*)
+		sqlite3 "${AG2_STORE#sqlite:}" "INSERT OR REPLACE INTO entries(path, content, version) VALUES('/x', 'new', 9)"
+		sees 'changed /x' || return 1
+		sqlite3 "${AG2_STORE#sqlite:}" "DELETE FROM entries WHERE path = '/x'"
+		;;
+	*)
+		ag2_write /x new
+		sees 'changed /x' || return 1
+		# one goes and one comes between two looks
+		ag2_delete /x
+		ag2_write /y new
+		sees 'removed /x' 'changed /y' || return 1
+		ag2_delete /y
+		sees 'removed /y' || return 1
+		ag2_write /x new
+		sees 'changed /x' || return 1
+		ag2_delete /x
+		;;
+	esac
+	sees 'removed /x' || return 1
+	kill "$watch"
+	wait "$watch" || true
+}
+
+@test "what AG2 writes is told" {
+	everywhere by_ag2
+}
+
+@test "editors that rename over a file, and renames of files, are told by both names" {
+	export AG2_STORE=disk:$TMP/s
+	ag2-store write /memory/working.md <<<1
+	ag2-store write /memory/a.md <<<1
+	watching /memory
+	for i in 1 2; do
+		echo "text $i" >s/memory/.tmp
+		mv s/memory/.tmp s/memory/working.md
+		wait_for 10 grep -q 'changed /memory/working.md' seen
+		: >seen
+	done
+	mv s/memory/a.md s/memory/b.md
+	sees 'removed /memory/a.md' 'changed /memory/b.md'
+	mv s/memory/b.md outside
+	sees 'removed /memory/b.md'
+	mv outside s/memory/c.md
+	sees 'changed /memory/c.md'
+	mkdir -p dir/sub
+	echo 1 >dir/sub/x
+	mv dir s/memory/
+	sees 'changed /memory/dir/sub/x'
+	mv s/memory/dir s/memory/folder
+	sees 'removed /memory/dir/sub/x' 'changed /memory/folder/sub/x'
+	echo 2 >s/memory/folder/sub/x
+	sees 'changed /memory/folder/sub/x'
+	mv s/memory/folder elsewhere
+	sees 'removed /memory/folder/sub/x'
+	echo 3 >elsewhere/sub/x
+	echo 3 >s/memory/c.md
+	sees 'changed /memory/c.md'
+}
+
+@test "a directory that is removed and made again is watched again; without its store the watch ends with 66" {
+	export AG2_STORE=disk:$TMP/s
+	ag2-store write /log/x <<<1
+	ag2-store write /log/y <<<1
+	watching /log
+	rm -r s/log
+	sees 'removed /log/x' 'removed /log/y'
+	mkdir s/log
+	echo 1 >s/log/x
+	sees 'changed /log/x'
+	rm -r s
+	sees 'removed /log/x'
+	wait "$watch" && return 1
+	[ $? -eq 66 ]
+	grep -q 'was removed' said
+	export AG2_STORE=sqlite:$TMP/s.db
+	ag2-store write /x <<<1
+	watching
+	rm s.db*
+	wait "$watch" && return 1
+	[ $? -eq 66 ]
+}
+
+@test "more events than the kernel keeps are no loss" {
+	export AG2_STORE=disk:$TMP/s
+	ag2-store write /d/0 <<<1
+	watching /d
+	kill -STOP "$watch"
+	# Twice the queue, of files that are closed and of one that goes.
+	max=$(cat /proc/sys/fs/inotify/max_queued_events)
+	[ "$max" -le 40000 ] || skip "the queue holds $max"
+	for i in $(seq 200); do : >"s/d/$i"; done
+	for i in $(seq $((max / 2 / 200 + 1))); do
+		touch s/d/1?? s/d/??
+	done
+	rm s/d/0
+	kill -CONT "$watch"
+	wait_for 20 grep -qx 'removed /d/0' seen
+	wait_for 20 has_all
+	echo x >s/d/after
+	wait_for 20 grep -qx 'changed /d/after' seen
+}
+
+has_all() {
+	[ "$(grep -c '^changed /d/[0-9]*$' <(sort -u seen))" -eq 200 ]
+}
+
+@test "a store in memory can only be waited for in vain" {
+	run -64 ag2-store -s memory: watch
+	has "nothing to wait for"
+	run -1 ag2-store -s memory: watch --timeout 0.1
+}
