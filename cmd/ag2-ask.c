@@ -26,8 +26,9 @@ static struct {
 	struct opt_list tools;
 	bool last, skip_bad, strict, events, dry, verbose, no_stream, as_ag2, check, no_upkeep;
 	long max_rounds, status_fd;
-	double tool_timeout;
-} o = { .max_rounds = TURN_ROUNDS, .status_fd = -1, .tool_timeout = TOOL_TIMEOUT };
+	double tool_timeout, timeout, connect_timeout, first_byte_timeout, idle_timeout;
+	long retries;
+} o = { .retries = -1, .max_rounds = TURN_ROUNDS, .status_fd = -1, .tool_timeout = TOOL_TIMEOUT };
 
 static const struct opt options[] = {
 	CLI_OPT_STORE(&o.store),
@@ -50,6 +51,11 @@ static const struct opt options[] = {
 	{ 0, "tool", OPT_LIST, &o.tools, "FILE|knowledge", "a tool the model may call; may be repeated" },
 	{ 0, "max-rounds", OPT_INT, &o.max_rounds, "N", "model calls of one turn (50)" },
 	{ 0, "tool-timeout", OPT_SECONDS, &o.tool_timeout, "S", "seconds a tool may take (120)" },
+	{ 0, "timeout", OPT_SECONDS, &o.timeout, "S", "seconds a model call may take in all (600)" },
+	{ 0, "connect-timeout", OPT_SECONDS, &o.connect_timeout, "S", "to connect (30)" },
+	{ 0, "first-byte-timeout", OPT_SECONDS, &o.first_byte_timeout, "S", "until the first byte of the answer" },
+	{ 0, "idle-timeout", OPT_SECONDS, &o.idle_timeout, "S", "of silence within an answer" },
+	{ 0, "retries", OPT_INT, &o.retries, "N", "how often a call that failed in passing is tried again (3)" },
 	{ 0, "record", OPT_STRING, &o.record, "FILE", "add every model call to this cassette" },
 	{ 0, "replay", OPT_STRING, &o.replay, "FILE", "answer from this cassette, without network and key" },
 	{ 0, "no-upkeep", OPT_FLAG, &o.no_upkeep, NULL, "leave compaction and aggregation to others" },
@@ -87,6 +93,8 @@ check_options(void)
 		cli_usage(&usage, "--model-of is for a filter");
 	if (o.max_rounds < 1)
 		cli_usage(&usage, "--max-rounds must be 1 or more");
+	if (o.retries < -1)
+		cli_usage(&usage, "--retries must be 0 or more");
 	if (o.tool_timeout <= 0)
 		cli_usage(&usage, "--tool-timeout must be more than 0");
 	if (o.status_fd >= 0 && (o.status_fd > 1 << 20 || fcntl((int)o.status_fd, F_SETFD, FD_CLOEXEC) < 0))
@@ -236,6 +244,24 @@ use_model(struct llm_config *c, const char *text, int status)
 }
 
 static void
+use_limit(double *at, double given)
+{
+	if (given > 0)
+		*at = given;
+}
+
+static void
+use_limits(struct llm_config *c)
+{
+	use_limit(&c->timeout, o.timeout);
+	use_limit(&c->connect_timeout, o.connect_timeout);
+	use_limit(&c->first_byte_timeout, o.first_byte_timeout);
+	use_limit(&c->idle_timeout, o.idle_timeout);
+	if (o.retries >= 0)
+		c->retries = o.retries > 0 ? o.retries : -1;
+}
+
+static void
 choose_model(struct llm_config *c)
 {
 	const char *base_url = o.base_url ? o.base_url : cli_env("AG2_BASE_URL"), *model = cli_env("AG2_MODEL");
@@ -250,6 +276,7 @@ choose_model(struct llm_config *c)
 		free(c->base_url);
 		c->base_url = xstrdup(base_url);
 	}
+	use_limits(c);
 }
 
 /* ---- keys ---- */

@@ -34,7 +34,7 @@ struct key {
 	size_t offset;
 };
 
-#define KEYS_MAX 16
+#define KEYS_MAX 24
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ---- messages ---- */
@@ -232,6 +232,17 @@ model_names(struct reader *r, const struct node *n, struct model_map *m, struct 
 	return rc;
 }
 
+/* In an llm_config 0 is the default. */
+static int
+set_retries(struct reader *r, const struct node *n, void *at, struct err *e)
+{
+	if (set_count(r, n, at, e) < 0)
+		return -1;
+	if (*(long *)at == 0)
+		*(long *)at = -1;
+	return 0;
+}
+
 static int
 set_json(struct reader *r, const struct node *n, void *at, struct err *e)
 {
@@ -259,6 +270,10 @@ model_map(struct reader *r, const struct node *n, struct llm_config *c, struct e
 		MODEL_KEY(temperature, set_number),
 		MODEL_KEY(max_tokens, set_count),
 		MODEL_KEY(timeout, set_number),
+		MODEL_KEY(connect_timeout, set_number),
+		MODEL_KEY(first_byte_timeout, set_number),
+		MODEL_KEY(idle_timeout, set_number),
+		MODEL_KEY(retries, set_retries),
 		MODEL_KEY(cache, set_bool),
 		MODEL_KEY(api_version, set_word),
 		MODEL_KEY(options, set_json),

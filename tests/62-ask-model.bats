@@ -135,9 +135,9 @@ responses() {
 	printf 'head 500 application/json\nsend {"error":{"message":"on \\x1b[31mfire"}}\n' | script 3
 	run -77 ag2-ask "${M[@]}" q </dev/null
 	has 'bad key [key]'
-	run -75 ag2-ask "${M[@]}" q </dev/null
+	run -75 ag2-ask "${M[@]}" --retries 0 q </dev/null
 	has 'slow down'
-	run -69 ag2-ask "${M[@]}" q </dev/null
+	run -69 ag2-ask "${M[@]}" --retries 0 q </dev/null
 	hasnt $'\x1b'
 	[ "${#lines[@]}" -eq 1 ]
 }

@@ -265,3 +265,37 @@ r_completed() {
 	status_is 65
 	has "BinaryInput(document) cannot be sent to ollama"
 }
+
+# ---- what fails in passing ----
+
+@test "a call that failed in passing is tried again, and logged once" {
+	printf 'head 429 -\nheader Retry-After: 0\nbody\n' >web/1
+	printf 'head 503 -\nheader Retry-After: 0\nbody\n' >web/2
+	{ echo "$a_start"; a_text ok; a_end end_turn; } | events 3
+	agent anthropic:claude-x
+	ANTHROPIC_API_KEY=k run -0 --separate-stderr ask Hi
+	output_is ok
+	[ -z "$stderr" ] || fail "$stderr"
+	ag2-store log cat --current s >log
+	events_are log ModelRequest UsageEvent ModelResponse
+}
+
+@test "--retries 0 and retries: 0 try nothing again" {
+	printf 'head 503 -\nheader Retry-After: 0\nbody\n' >web/any
+	agent anthropic:claude-x 'retries: 0'
+	ANTHROPIC_API_KEY=k run --separate-stderr ask Hi
+	status_is 75
+	[ -e web/1.head ] && [ ! -e web/2.head ]
+	ANTHROPIC_API_KEY=k run --separate-stderr ask --retries 1
+	status_is 75
+	[ -e web/3.head ] && [ ! -e web/4.head ]
+	has "asked 2 times" "$stderr"
+}
+
+@test "a limit of the command line counts instead of the file's" {
+	printf 'hold\n' >web/any
+	agent anthropic:claude-x 'first_byte_timeout: 50'
+	ANTHROPIC_API_KEY=k run --separate-stderr ask --first-byte-timeout 0.3 Hi
+	status_is 69
+	has "sent nothing for 0.3 seconds" "$stderr"
+}

@@ -2,16 +2,23 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/run.h"
 #include "event/json.h"
 #include "llm/quote.h"
 
 #include <curl/curl.h>
 #include <dirent.h>
+#include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/random.h>
 
 #define CONNECT_TIMEOUT 30	/* seconds */
+#define PAUSE_FIRST 0.5		/* seconds between attempts, doubled each time */
+#define PAUSE_MAX 8
+#define PAUSE_TOLD 5		/* one that is longer is announced */
 #define IDLE_TIMEOUT 300
 #define REFUSAL_MAX (64 * 1024)	/* bytes of a refusal that are looked at */
 #define CERTIFICATES "/etc/ssl/certs"
@@ -26,9 +33,13 @@ struct transfer {
 	char *host;			/* for messages */
 	struct http_answer answer;
 	struct buf refusal;
-	double heard, idle;		/* when anything was last sent or received; seconds of silence allowed */
+	double heard;			/* when anything was last sent or received */
+	double first_byte, idle;	/* seconds allowed until something comes, and of silence then */
+	double limit;			/* seconds that are left for it */
+	double after;			/* what Retry-After says, seconds; below 0: nothing that is understood */
+	int should_retry;		/* x-should-retry: 1, 0, or -1 without */
 	curl_off_t moved;
-	bool begun, enough, failed;
+	bool connected, answered, begun, enough, failed;
 	char why[CURL_ERROR_SIZE];
 };
 
@@ -206,12 +217,64 @@ on_write(char *data, size_t size, size_t n, void *arg)
 	return rc == 0 ? len : 0;
 }
 
+/* Seconds, with or without a fraction, or a date; -1 when it is neither. */
+static double
+retry_seconds(const char *text)
+{
+	size_t len = strspn(text, "0123456789."), digits = strspn(text, "0123456789");
+	time_t date;
+	double wait;
+
+	if (len > 0 && text[len] == '\0' && digits > 0)
+		return json_number(text);
+	date = curl_getdate(text, NULL);
+	if (date < 0)
+		return -1;
+	wait = (double)date - clock_now();
+	return wait > 0 ? wait : 0;
+}
+
+/* The value of a header line when it has this name, without the blanks around it. Free it. */
+static char *
+header_value(const char *line, size_t len, const char *name)
+{
+	size_t n = strlen(name);
+
+	if (len <= n || strncasecmp(line, name, n) != 0 || line[n] != ':')
+		return NULL;
+	for (n++; n < len && (line[n] == ' ' || line[n] == '\t'); n++)
+		;
+	while (len > n && strchr(" \t\r\n", line[len - 1]) != NULL)
+		len--;
+	return xmemdup0(line + n, len - n);
+}
+
+/* Of several the longest counts: each of them may be what a server or proxy insists on. */
+static void
+note_retry_after(struct transfer *t, double seconds)
+{
+	if (seconds > t->after)
+		t->after = seconds;
+}
+
 static size_t
 on_header(char *data, size_t size, size_t n, void *arg)
 {
 	struct transfer *t = arg;
+	char *after = header_value(data, size * n, "retry-after"), *ms = header_value(data, size * n, "retry-after-ms"),
+	    *should = header_value(data, size * n, "x-should-retry");
 
 	t->heard = clock_monotonic();
+	t->answered = true;
+	if (after != NULL)
+		note_retry_after(t, retry_seconds(after));
+	if (ms != NULL && ms[0] != '\0' && ms[strspn(ms, "0123456789.")] == '\0')
+		note_retry_after(t, json_number(ms) / 1000);
+	if (should != NULL)
+		t->should_retry = strcasecmp(should, "true") == 0 ? 1 : strcasecmp(should, "false") == 0 ? 0 : -1;
+	free(after);
+	free(ms);
+	free(should);
 	return size * n;
 }
 
@@ -221,8 +284,10 @@ on_progress(void *arg, curl_off_t down_total, curl_off_t down, curl_off_t up_tot
 {
 	struct transfer *t = arg;
 
-	if (down + up != t->moved)
+	if (down + up != t->moved) {
 		t->heard = clock_monotonic();
+		t->connected = true;
+	}
 	t->moved = down + up;
 	return 0;
 }
@@ -262,6 +327,12 @@ set_protocols(CURL *easy)
 #endif
 }
 
+static long
+milliseconds(double seconds)
+{
+	return seconds > 1e6 ? 1000000000L : seconds < 0.001 ? 1 : (long)(seconds * 1000);
+}
+
 static void
 set_options(struct transfer *t)
 {
@@ -273,8 +344,8 @@ set_options(struct transfer *t)
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "ag2/" AG2_VERSION);
 	curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->p->len);
 	curl_easy_setopt(c, CURLOPT_POSTFIELDS, t->p->body);
-	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT * 1000L);
-	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(t->p->timeout * 1000));
+	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, milliseconds(t->p->connect > 0 ? t->p->connect : CONNECT_TIMEOUT));
+	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, milliseconds(t->limit));
 	curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L);
 #if LIBCURL_VERSION_NUM >= 0x075700
 	curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L);	/* or Ctrl-C waits for a name server that does not answer */
@@ -291,31 +362,38 @@ set_options(struct transfer *t)
 
 /* ---- how it ended ---- */
 
+static bool
+quota_used_up(const struct transfer *t)
+{
+	struct json_object *body = NULL;
+	const char *why;
+	bool up;
+
+	if (json_parse(&body, t->refusal.data, t->refusal.len, NULL) < 0)
+		body = NULL;
+	why = error_code(body);
+	up = why != NULL && strcmp(why, "insufficient_quota") == 0;
+	json_object_put(body);
+	return up;
+}
+
 static int
 refused(struct transfer *t, struct err *e)
 {
 	struct buf words = BUF_INIT;
-	struct json_object *body = NULL;
 	enum err_code code = ERR_UNAVAIL;
 	long status = t->answer.status;
-	curl_off_t after = 0;
-	const char *why;
 
 	quote_body(&words, t->refusal.data, t->refusal.len, t->p->key);
-	if (json_parse(&body, t->refusal.data, t->refusal.len, NULL) < 0)
-		body = NULL;
-	why = error_code(body);
 	if (status == 401 || status == 403)
 		code = ERR_PERM;
-	else if (status == 503 || status == 529 || (status == 429 && (why == NULL || strcmp(why, "insufficient_quota") != 0)))
+	else if (status == 503 || status == 529 || (status == 429 && !quota_used_up(t)))
 		code = ERR_BUSY;
-	json_object_put(body);
-	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &after);
 	err_set(e, code, "%.200s refused with status %ld%s%s", t->host, status, words.len > 0 ? ": " : "", words.data);
 	if (status >= 300 && status < 400)
 		err_set(e, code, "%.200s redirects (status %ld), and the key is not taken elsewhere: correct the base URL", t->host, status);
-	else if (code == ERR_BUSY && after > 0)
-		err_set(e, code, "%.200s refused with status %ld, come back in %lld s%s%s", t->host, status, (long long)after,
+	else if (code == ERR_BUSY && t->after > 0)
+		err_set(e, code, "%.200s refused with status %ld, come back in %.0f s%s%s", t->host, status, ceil(t->after),
 		    words.len > 0 ? ": " : "", words.data);
 	buf_release(&words);
 	return -1;
@@ -363,54 +441,133 @@ finished(struct transfer *t, CURLcode *rc)
 	return 0;
 }
 
+static double
+silence_ends(const struct transfer *t)
+{
+	return t->answered ? t->heard + t->idle : t->heard + t->first_byte;
+}
+
 static int
 wait_more(struct transfer *t)
 {
 	struct curl_waitfd signals = { .fd = run_wakeup_fd(), .events = CURL_WAIT_POLLIN };
-	double left = t->heard + t->idle - clock_monotonic();
+	double left = silence_ends(t) - clock_monotonic();
 
 	if (left > 1)
 		left = 1;
 	return curl_multi_poll(t->multi, &signals, signals.fd >= 0 ? 1 : 0, left > 0 ? (int)ceil(left * 1000) : 0, NULL) == CURLM_OK ? 0 : -1;
 }
 
+/* *rc is how libcurl saw its end. */
 static int
-transfer(struct transfer *t, struct err *e)
+transfer(struct transfer *t, CURLcode *rc, struct err *e)
 {
-	CURLcode rc = CURLE_OK;
 	int running;
 
 	t->heard = clock_monotonic();
 	for (;;) {
 		if (curl_multi_perform(t->multi, &running) != CURLM_OK)
 			return err_set(e, ERR_UNAVAIL, "%.200s: the transfer failed", t->host);
-		if (t->enough || t->failed || finished(t, &rc))
-			return outcome(t, rc, e);
+		if (t->enough || t->failed || finished(t, rc))
+			return outcome(t, *rc, e);
 		if (run_interrupted() != 0)
 			return err_set(e, ERR_UNAVAIL, "interrupted by signal %d", run_interrupted());
-		if (clock_monotonic() - t->heard > t->idle)
-			return err_set(e, ERR_UNAVAIL, "%.200s sent nothing for %g seconds", t->host, t->idle);
+		if (clock_monotonic() > silence_ends(t))
+			return err_set(e, ERR_UNAVAIL, "%.200s sent nothing for %g seconds", t->host, t->answered ? t->idle : t->first_byte);
 		if (wait_more(t) < 0)
 			return err_set(e, ERR_UNAVAIL, "%.200s: cannot wait for it", t->host);
 	}
 }
 
-static double
-silence_allowed(const struct http_post *p)
+/* ---- attempts ---- */
+
+static void
+set_limits(struct transfer *t)
 {
-	return !p->stream ? p->timeout + 1 : p->timeout / 2 > IDLE_TIMEOUT ? p->timeout / 2 : IDLE_TIMEOUT;
+	const struct http_post *p = t->p;
+	double idle = p->timeout / 2 > IDLE_TIMEOUT ? p->timeout / 2 : IDLE_TIMEOUT;
+
+	t->idle = p->idle > 0 ? p->idle : !p->stream ? p->timeout + 1 : idle;
+	t->first_byte = p->first_byte > 0 ? p->first_byte : !p->stream ? p->timeout + 1 : t->idle;
 }
 
-int
-http_post(const struct http_post *p, struct err *e)
+/* Whether asking once more may help, and is not asking for the same answer twice. */
+static bool
+passes(const struct transfer *t, CURLcode rc)
 {
-	static bool ready;
-	struct transfer t = { .p = p, .e = e, .refusal = BUF_INIT, .idle = silence_allowed(p), .answer = { .type = "" } };
+	long status = t->answer.status;
+
+	if (t->begun && status >= 200 && status <= 299)
+		return false;
+	if (status != 0 && (status < 200 || status > 299)) {
+		if (t->should_retry >= 0)
+			return t->should_retry == 1;
+		return status == 408 || status == 409 || status >= 500 || (status == 429 && !quota_used_up(t));
+	}
+	switch (rc) {
+	case CURLE_COULDNT_CONNECT:
+	case CURLE_COULDNT_RESOLVE_HOST:
+	case CURLE_COULDNT_RESOLVE_PROXY:
+	case CURLE_SEND_ERROR:
+	case CURLE_RECV_ERROR:
+	case CURLE_GOT_NOTHING:
+	case CURLE_PARTIAL_FILE:
+	case CURLE_SSL_CONNECT_ERROR:
+	case CURLE_HTTP2:
+	case CURLE_HTTP2_STREAM:
+		return true;
+	case CURLE_OPERATION_TIMEDOUT:	/* to connect; not one that was told to think for long */
+		return !t->connected;
+	default:
+		return false;
+	}
+}
+
+static double
+chance(void)
+{
+	unsigned char byte = 0;
+
+	if (getrandom(&byte, 1, GRND_NONBLOCK) != 1)
+		byte = (unsigned char)(long)(clock_monotonic() * 1e6);
+	return byte / 256.0;
+}
+
+static double
+pause_before(const struct transfer *t, long attempt)
+{
+	double seconds = PAUSE_FIRST;
+	long i;
+
+	if (t->after >= 0)
+		return t->after;
+	for (i = 0; i < attempt && seconds < PAUSE_MAX; i++)
+		seconds *= 2;
+	return (seconds < PAUSE_MAX ? seconds : PAUSE_MAX) * (1 - chance() / 4);
+}
+
+/* Until then, or a signal: -1. */
+static int
+wait_until(double end, struct err *e)
+{
+	struct pollfd signals = { .fd = run_wakeup_fd(), .events = POLLIN };
+	double left;
+
+	while (run_interrupted() == 0 && (left = end - clock_monotonic()) > 0)
+		if (poll(&signals, signals.fd >= 0 ? 1 : 0, left > 1 ? 1000 : (int)ceil(left * 1000)) < 0 && errno != EINTR)
+			break;
+	return run_interrupted() != 0 ? err_set(e, ERR_UNAVAIL, "interrupted by signal %d", run_interrupted()) : 0;
+}
+
+/* One attempt. 0, or -1 with *again when another one may help, and *after what Retry-After said. */
+static int
+attempt(const struct http_post *p, double limit, bool *again, double *pause, long number, struct err *e)
+{
+	struct transfer t = { .p = p, .e = e, .refusal = BUF_INIT, .answer = { .type = "" }, .limit = limit, .after = -1, .should_retry = -1 };
+	CURLcode code = CURLE_OK;
 	int rc = -1;
 
-	if (!ready && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-		return err_set(e, ERR_UNAVAIL, "libcurl cannot be used");
-	ready = true;
+	set_limits(&t);
 	t.easy = curl_easy_init();
 	t.multi = curl_multi_init();
 	if (t.easy == NULL || t.multi == NULL) {
@@ -420,10 +577,13 @@ http_post(const struct http_post *p, struct err *e)
 	set_options(&t);
 	if (set_url(&t, e) < 0 || set_headers(&t, e) < 0)
 		goto out;
-	if (curl_multi_add_handle(t.multi, t.easy) == CURLM_OK)
-		rc = transfer(&t, e);
-	else
+	if (curl_multi_add_handle(t.multi, t.easy) == CURLM_OK) {
+		rc = transfer(&t, &code, e);
+		*again = rc < 0 && !t.failed && run_interrupted() == 0 && passes(&t, code);
+		*pause = pause_before(&t, number);
+	} else {
 		err_set(e, ERR_UNAVAIL, "libcurl cannot be used");
+	}
 	curl_multi_remove_handle(t.multi, t.easy);
 out:
 	curl_easy_cleanup(t.easy);
@@ -432,5 +592,37 @@ out:
 	curl_url_cleanup(t.url);
 	free(t.host);
 	buf_release(&t.refusal);
+	return rc;
+}
+
+int
+http_post(const struct http_post *p, struct err *e)
+{
+	static bool ready;
+	struct err why = ERR_INIT;
+	double end = clock_monotonic() + p->timeout, pause = 0;
+	bool again;
+	long n;
+	int rc;
+
+	if (!ready && curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+		return err_set(e, ERR_UNAVAIL, "libcurl cannot be used");
+	ready = true;
+	for (n = 0;; n++) {
+		again = false;
+		rc = attempt(p, end - clock_monotonic(), &again, &pause, n, &why);
+		if (rc == 0 || !again || n >= p->retries)
+			break;
+		if (clock_monotonic() + pause >= end)
+			break;
+		if (pause > PAUSE_TOLD)
+			log_warn("%s; trying again in %.0f s", why.msg, pause);
+		if (wait_until(clock_monotonic() + pause, &why) < 0)
+			break;
+	}
+	if (rc < 0 && n > 0)
+		err_wrap(&why, "asked %ld times", n + 1);
+	if (rc < 0 && e != NULL)
+		*e = why;
 	return rc;
 }

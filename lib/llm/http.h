@@ -20,7 +20,9 @@ struct http_post {
 	const char *key_header, *key;		/* "Authorization: Bearer ", and the key; NULL key: neither is sent */
 	const char *body;
 	size_t len;
-	double timeout;				/* seconds in all; connecting has 30, and so long nothing may come: half of it, at least 300 */
+	double timeout;				/* seconds in all, attempts and pauses together */
+	double connect, first_byte, idle;	/* seconds, as in llm.h; 0: the default */
+	long retries;				/* attempts beside the first; below 0: none */
 	bool stream;				/* the answer comes in pieces; else silence may last as long as all */
 	/* Gets the body of a 2xx answer as it comes: 0 to go on, 1 when it has all it wants (nothing more is waited for), -1. */
 	int (*on_body)(void *arg, const struct http_answer *a, const char *data, size_t len, struct err *e);
@@ -28,6 +30,11 @@ struct http_post {
 };
 
 /*
+ * What failed in passing is tried again, after a pause: connections that failed before anything came, and the statuses 408, 409,
+ * 429 (but not for a used-up quota), 500 and above, unless x-should-retry says otherwise. The pause is what Retry-After says
+ * (seconds, with a fraction, or a date) or grows from half a second to eight, less up to a quarter by chance. None is begun
+ * that would end behind the time limit, and nothing is tried again once on_body got something.
+ *
  * 0 when the body came to an orderly end or on_body wanted no more. -1 with on_body's error, or: ERR_UNAVAIL not
  * reachable, refused, cut short, out of time, interrupted; ERR_BUSY status 429 (but not for a used-up quota), 503 and 529; ERR_PERM 401 and
  * 403; ERR_CONFIG a URL or key that cannot be used. Messages name the host and quote the server in one line.

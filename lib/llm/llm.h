@@ -17,7 +17,11 @@ struct llm_config {
 	char *api_key;			/* the value, read by the command from its environment; never printed; NULL when there is none */
 	double temperature;		/* below 0: not sent */
 	long max_tokens;		/* 0: not sent */
-	double timeout;			/* seconds in all; 0: 600 */
+	double timeout;			/* seconds in all, with what is tried again; 0: 600 */
+	double connect_timeout;		/* seconds to connect; 0: 30 */
+	double first_byte_timeout;	/* seconds until anything comes; 0: as idle_timeout, all of `timeout` where the answer is no stream */
+	double idle_timeout;		/* seconds in which nothing may come; 0: half of `timeout`, at least 300 */
+	long retries;			/* how often a call is tried again that failed before it gave anything; 0: 3, below 0: never */
 	bool cache;			/* mark what may be cached, where a provider wants to be told */
 	char *api_version;		/* of anthropic; NULL: the newest that is known */
 	struct json_object *options;	/* further members of the request's body, as the provider names them; NULL: none */

@@ -8,6 +8,8 @@
 
 #include <stdlib.h>
 
+#define RETRIES 3
+
 static const struct llm_sink nowhere;
 
 /* ---- what providers ask for ---- */
@@ -297,6 +299,10 @@ post(struct reading *rd, const struct buf *bytes, struct err *e)
 		.body = bytes->data,
 		.len = bytes->len,
 		.timeout = llm_timeout(c),
+		.connect = c->connect_timeout,
+		.first_byte = c->first_byte_timeout,
+		.idle = c->idle_timeout,
+		.retries = c->retries != 0 ? c->retries : RETRIES,
 		.stream = rd->r->stream,
 		.on_body = on_body,
 		.arg = rd,

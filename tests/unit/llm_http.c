@@ -10,6 +10,7 @@
 
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define KEY "sk-test-0123456789abcdef"
 #define STREAM "head 200 text/event-stream\n"
@@ -19,7 +20,8 @@
 
 static int server_n;		/* connections so far: the number of the next script */
 static pid_t server;
-static struct llm_config config = { .provider = (char *)"openai", .model = (char *)"gpt-5", .temperature = -1, .timeout = 30 };
+static struct llm_config config = { .provider = (char *)"openai", .model = (char *)"gpt-5", .temperature = -1, .timeout = 30,
+	.retries = -1 };
 
 static const char *
 in_dir(const char *name)
@@ -469,6 +471,146 @@ reader_stops(void)
 	llm_reply_release(&reply);
 }
 
+/* ---- trying again ---- */
+
+#define GOOD STREAM TEXT("yes") FINISH("stop") DONE
+#define REFUSES(status, headers) "head " status " application/json\n" headers "send {\"error\":{\"message\":\"later\"}}\n"
+
+static bool
+asked(int n)
+{
+	char name[40];
+
+	snprintf(name, sizeof(name), "%d.head", n);
+	return access(in_dir(name), F_OK) == 0;
+}
+
+/* The first connection is answered by the script, those behind it well: how many there were, and at least `wait` seconds. */
+static void
+again(const char *script, int connections, double wait, const char *what)
+{
+	char name[20];
+	int i, first = server_n + 1;
+
+	for (i = 0; i < 5; i++) {
+		snprintf(name, sizeof(name), "%d", first + i);
+		put_file(name, i == 0 ? script : GOOD);
+	}
+	ask(true);
+	for (i = 4; i >= 0 && !asked(first + i); i--) {
+		snprintf(name, sizeof(name), "%d", first + i);
+		unlink(in_dir(name));
+	}
+	i++;
+	is_int(i, connections, "%s: connections", what);
+	server_n += i;
+	if (connections > 1)
+		ok(got.rc == 0 && strcmp(got.text.data, "yes") == 0 && got.took >= wait, "%s: an answer, not before its time (%g s)", what, got.took);
+	else
+		ok(got.rc < 0 && got.took < 15, "%s: no answer: %s", what, got.e.msg);
+}
+
+static void
+http_date(char *out, size_t size, double in)
+{
+	time_t t = (time_t)(clock_now() + in);
+	struct tm tm;
+
+	gmtime_r(&t, &tm);
+	strftime(out, size, "head 429 -\nheader Retry-After: %a, %d %b %Y %H:%M:%S GMT\nbody\n", &tm);
+}
+
+static void
+tried_again(void)
+{
+	static const char *const statuses_again[] = { "408", "409", "429", "500", "502", "503", "504", "529" };
+	char script[400];
+	size_t i;
+
+	config.retries = 3;
+	for (i = 0; i < sizeof(statuses_again) / sizeof(statuses_again[0]); i++) {
+		snprintf(script, sizeof(script), "head %s -\nheader Retry-After: 0\nbody\n", statuses_again[i]);
+		again(script, 2, 0, statuses_again[i]);
+	}
+	again(REFUSES("400", "header Retry-After: 0\n"), 1, 0, "a status that does not pass");
+	again(REFUSES("401", "header Retry-After: 0\n"), 1, 0, "a key that is refused");
+	again("head 429 application/json\nheader Retry-After: 0\nsend {\"error\":{\"message\":\"pay\",\"code\":\"insufficient_quota\"}}\n", 1, 0,
+	    "a quota that is used up");
+	again(REFUSES("400", "header x-should-retry: true\nheader Retry-After: 0\n"), 2, 0, "a server that wants to be asked again");
+	again(REFUSES("503", "header x-should-retry: false\n"), 1, 0, "one that does not");
+	again(REFUSES("429", "header Retry-After: 0.3\n"), 2, 0.3, "Retry-After with a fraction");
+	again(REFUSES("429", "header retry-after-ms: 200\n"), 2, 0.2, "in milliseconds");
+	again(REFUSES("429", "header Retry-After: 0\nheader Retry-After: 0.3\n"), 2, 0.3, "twice: the longer one");
+	again(REFUSES("429", "header Retry-After: Wed, 21 Oct 2015 07:28:00 GMT\n"), 2, 0, "a date that is past");
+	again(REFUSES("429", "header Retry-After: -1\n"), 2, 0.3, "a negative one is our own pause");
+	again(REFUSES("429", "header Retry-After: soon\n"), 2, 0.3, "and so is a word");
+	again(REFUSES("429", "header Retry-After: 1.2.3e\n"), 2, 0.3, "and what only begins as a number");
+	again(REFUSES("429", "header Retry-After: 99999999999999999999\n"), 1, 0, "one that is longer than there is time");
+	ok(strstr(got.e.msg, "come back in 100000000000000000000 s") != NULL && got.e.code == ERR_BUSY, "is told: %s", got.e.msg);
+	http_date(script, sizeof(script), 3600);
+	again(script, 1, 0, "a date an hour ahead");
+	ok(got.e.code == ERR_BUSY && strstr(got.e.msg, "come back in ") != NULL, "is told as well: %s", got.e.msg);
+	http_date(script, sizeof(script), 1.5);
+	again(script, 2, 0.2, "a date that comes");
+	again("reset\n", 2, 0.3, "a connection that is dropped before anything came");
+	again(STREAM "body\nreset\n", 2, 0.3, "and behind the head");
+	again(STREAM TEXT("half") "reset\n", 1, 0, "not when text came");
+	is_str(got.text.data, "half", "which was shown");
+	again(STREAM TEXT("half"), 1, 0, "nor when the stream ended without its end");
+}
+
+/* A server that never does better: as often as told, and not longer than told. */
+static void
+gives_up(void)
+{
+	char *good = config.base_url;
+	int before = server_n;
+
+	put_file("any", REFUSES("503", "header Retry-After: 0\n"));
+	config.retries = 2;
+	ask(true);
+	server_n += 3;
+	ok(got.rc < 0 && got.e.code == ERR_BUSY && strstr(got.e.msg, "asked 3 times") != NULL, "retries are bounded: %s", got.e.msg);
+	ok(asked(before + 3) && !asked(before + 4), "and counted");
+	put_file("any", REFUSES("503", ""));
+	config.retries = 1000;
+	config.timeout = 1.2;
+	ask(true);
+	while (asked(server_n + 1))
+		server_n++;
+	ok(got.rc < 0 && got.took < 10, "one time limit for all of them: %s", got.e.msg);
+	config.timeout = 30;
+	config.retries = 1;
+	config.base_url = (char *)"http://127.0.0.1:1/v1";
+	ask(true);
+	ok(got.rc < 0 && strstr(got.e.msg, "asked 2 times") != NULL, "a server that is not there is asked again: %s", got.e.msg);
+	config.base_url = good;
+	config.retries = -1;
+	unlink(in_dir("any"));
+}
+
+/* Each limit by itself, small. */
+static void
+limits(void)
+{
+	config.first_byte_timeout = 0.3;
+	fails("hold\n", ERR_UNAVAIL, "sent nothing for 0.3 seconds", "no first byte");
+	answers(STREAM TEXT("a") "pause 600\n" TEXT("b") FINISH("stop") DONE, "ab", "the first byte's limit is over when it came");
+	config.first_byte_timeout = 0;
+	config.idle_timeout = 0.4;
+	fails(STREAM TEXT("a") "hold\n", ERR_UNAVAIL, "sent nothing for 0.4 seconds", "silence in a stream");
+	answers(STREAM TEXT("a") "pause 200\nsend : still here\\n\\n\npause 200\nsend : and here\\n\\n\npause 200\n" TEXT("b") FINISH("stop") DONE, "ab",
+	    "a comment is no silence");
+	config.idle_timeout = 0;
+	config.timeout = 0.5;
+	fails(STREAM TEXT("a") "pause 200\n" TEXT("b") "pause 200\n" TEXT("c") "pause 200\n" TEXT("d") "hold\n", ERR_UNAVAIL, "not complete within 0.5 seconds",
+	    "all of it");
+	config.timeout = 30;
+	config.connect_timeout = 0.3;
+	answers(GOOD, "yes", "a limit for connecting is not one for the answer");
+	config.connect_timeout = 0;
+}
+
 int
 main(void)
 {
@@ -481,6 +623,9 @@ main(void)
 	cut_anywhere();
 	nonsense();
 	statuses();
+	tried_again();
+	gives_up();
+	limits();
 	configured();
 	waits();
 	reader_stops();

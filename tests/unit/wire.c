@@ -111,7 +111,7 @@ member_as_ag2(struct json_object *body, const char *name)
 {
 	struct json_object *v = json_get(body, name);
 
-	if (strcmp(name, "systemInstruction") != 0)
+	if (v == NULL || strcmp(name, "systemInstruction") != 0)
 		return v;
 	return json_get(json_object_array_get_idx(json_get(v, "parts"), 0), "text");
 }
