@@ -1,12 +1,14 @@
 /* ag2-ask: asks a model, as a filter over a stream or as a whole turn of an agent; see man/ag2-ask.1. */
 #include "ask/after.h"
 #include "cli.h"
+#include "compare.h"
 #include "explain.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/run.h"
 #include "base/utf8.h"
+#include "event/render.h"
 #include "stream.h"
 #include "turn.h"
 #include "upkeep.h"
@@ -22,7 +24,7 @@
 #define KEY_MAX 8192
 
 static struct {
-	const char *store, *config, *model, *base_url, *model_of, *stream, *record, *replay, *layout, *explain;
+	const char *store, *config, *model, *base_url, *model_of, *stream, *record, *replay, *layout, *explain, *compare;
 	struct opt_list tools;
 	bool last, skip_bad, strict, events, dry, verbose, no_stream, as_ag2, check, no_upkeep;
 	long max_rounds, status_fd;
@@ -46,6 +48,7 @@ static const struct opt options[] = {
 	{ 0, "no-stream", OPT_FLAG, &o.no_stream, NULL, "print nothing before the answer is complete" },
 	{ 0, "as-ag2", OPT_FLAG, &o.as_ag2, NULL, "AG2's rules, event for event" },
 	{ 0, "explain", OPT_OPTIONAL, &o.explain, "json", "say on stderr what is sent and what not, and where the tokens go" },
+	{ 0, "compare", OPT_STRING, &o.compare, "FILE|last", "say on stderr where the request begins to differ from an earlier one" },
 	{ 0, "layout", OPT_STRING, &o.layout, "ag2|cache", "where prompts go that change often; cache: to the end" },
 	{ 0, "check", OPT_FLAG, &o.check, NULL, "only check the agent file; 1 when its policies' order is wrong" },
 	{ 0, "tool", OPT_LIST, &o.tools, "FILE|knowledge", "a tool the model may call; may be repeated" },
@@ -89,6 +92,8 @@ check_options(void)
 		cli_usage(&usage, "--skip-bad and --strict exclude each other");
 	cli_check_layout(&usage, o.layout, o.as_ag2);
 	explain_check(&usage, o.explain);
+	if (o.compare != NULL && strcmp(o.compare, "last") == 0 && is_filter())
+		cli_usage(&usage, "--compare last is for a stream of a store");
 	if (o.model_of != NULL && !is_filter())
 		cli_usage(&usage, "--model-of is for a filter");
 	if (o.max_rounds < 1)
@@ -605,6 +610,8 @@ choose_stream(struct store *s, const struct agent *a)
 /* ---- what is seen ---- */
 
 struct output {
+	struct store *store;	/* for --compare last */
+	const char *stream;
 	bool broken;		/* standard output is a pipe that nobody reads any more */
 	char last;		/* byte of the answer's text */
 };
@@ -693,6 +700,90 @@ finish_text(struct output *out, const struct buf *answer)
 	}
 	if (out->last != '\0' && out->last != '\n')
 		out_write("\n", 1);
+}
+
+/* -n -v: which line each message comes from. */
+static int
+say_origins(const struct llm_request *r, struct err *e)
+{
+	const struct event *ev;
+	size_t *origin, n, i;
+
+	if (llm_origins(r, &origin, &n, e) < 0)
+		return -1;
+	for (i = 0; i < n; i++) {
+		ev = origin[i] < r->events_n ? r->events[origin[i]] : NULL;
+		if (ev == NULL)
+			log_warn("message %zu: %s", i, origin[i] == SIZE_MAX ? "the prompts" : "the context");
+		else if (ev->number > 0)
+			log_warn("message %zu: line %llu, %s", i, (unsigned long long)ev->number, ev->type->last);
+		else if (ev->offset > 0)
+			log_warn("message %zu: byte %llu, %s", i, (unsigned long long)ev->offset, ev->type->last);
+		else
+			log_warn("message %zu: new, %s", i, ev->type->last);
+	}
+	free(origin);
+	return 0;
+}
+
+static char *
+sent_path(const struct output *out)
+{
+	return xasprintf("/.ag2/sent/%s", out->stream);
+}
+
+/* The request sent before this one in the stream; of this process or, by who asked for it, another. */
+static int
+read_last(const struct output *out, struct buf *before, struct err *e)
+{
+	struct err why = ERR_INIT;
+	char *path = sent_path(out);
+	int rc = store_read(out->store, path, before, NULL, &why);
+
+	free(path);
+	if (rc < 0 && why.code != ERR_ABSENT)
+		return err_set(e, why.code, "%s", why.msg);
+	if (rc < 0)
+		log_warn("compare: no earlier request of stream '%s' is kept%s", out->stream, o.dry ? "" : "; this one is");
+	return rc < 0 ? 0 : 1;
+}
+
+static int
+compare_last(const struct output *out, const struct buf *body, struct err *e)
+{
+	struct buf before = BUF_INIT;
+	char *path;
+	int rc = out->store != NULL ? read_last(out, &before, e) : 0;
+
+	if (rc > 0)
+		compare_tell("the last request", &before, body, CHARS_PER_TOKEN);
+	buf_release(&before);
+	if (rc < 0 || o.dry)
+		return rc < 0 ? -1 : 0;
+	path = sent_path(out);
+	rc = store_write(out->store, path, body->data, body->len, e);
+	free(path);
+	return rc;
+}
+
+static int
+see_request(void *arg, const struct llm_request *r, const struct buf *body, struct err *e)
+{
+	const struct output *out = arg;
+	struct buf before;
+
+	if (o.dry && o.verbose && say_origins(r, e) < 0)
+		return -1;
+	if (o.compare == NULL)
+		return 0;
+	if (strcmp(o.compare, "last") == 0)
+		return compare_last(out, body, e);
+	compare_read(&before, o.compare);
+	if (before.len > 0 && before.data[before.len - 1] == '\n' && body->data[body->len - 1] != '\n')
+		before.len--;	/* the newline that -n ends the body with */
+	compare_tell(o.compare, &before, body, CHARS_PER_TOKEN);
+	buf_release(&before);
+	return 0;
 }
 
 static void
@@ -860,6 +951,12 @@ ask(struct agent *a, const struct buf *text)
 
 	open_session(&s, a, text != NULL);
 	fill_turn(&s, a, text);
+	out.store = s.store;
+	out.stream = s.stream;
+	s.turn.arg = &out;
+	s.turn.on_request = o.compare != NULL || (o.dry && o.verbose) ? see_request : NULL;
+	if (o.compare != NULL && strcmp(o.compare, "last") == 0 && s.stream == NULL && s.store != NULL)
+		cli_usage(&usage, "--compare last is for a stream of a store");
 	status = o.dry ? print_body(&s.turn) : run_turn(&s.turn, &out);
 	if (status <= 1 && s.in.bad > 0)
 		status = 65;

@@ -1,10 +1,12 @@
 /* ag2-assemble: a stream in, what the model is to see out. */
 #include "cli.h"
+#include "compare.h"
 #include "explain.h"
 
 #include "base/alloc.h"
 #include "base/run.h"
 #include "config.h"
+#include "event/render.h"
 #include "policy/policy.h"
 #include "stream.h"
 
@@ -13,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char *url, *config, *prompt, *stream_given, *layout, *explain;
+static const char *url, *config, *prompt, *stream_given, *layout, *explain, *compare;
 static bool skip_bad, strict, check, as_ag2;
 
 static const struct opt table[] = {
@@ -25,6 +27,7 @@ static const struct opt table[] = {
 	{ 0, "strict", OPT_FLAG, &strict, NULL, "stop at the first bad line" },
 	{ 0, "check", OPT_FLAG, &check, NULL, "only say what is wrong with the order of the policies" },
 	{ 0, "explain", OPT_OPTIONAL, &explain, "json", "say on stderr what each policy took in and let go, and where the tokens go" },
+	{ 0, "compare", OPT_STRING, &compare, "FILE", "say on stderr where the output begins to differ from an earlier one" },
 	{ 0, "layout", OPT_STRING, &layout, "ag2|cache", "cache: what changes often goes to the end, so that provider caches keep hitting" },
 	{ 0, "as-ag2", OPT_FLAG, &as_ag2, NULL, "AG2's rules event for event, without repair" },
 	{ 0 }
@@ -166,9 +169,15 @@ is_file(int fd)
 
 /* ---- where it goes ---- */
 
+static struct buf written = BUF_INIT;	/* what came out, for --compare */
+
 static void
 put_line(const char *line, size_t len)
 {
+	if (compare != NULL) {
+		buf_add(&written, line, len);
+		buf_addch(&written, '\n');
+	}
 	if (cli_terminal()) {
 		cli_write(line, len);
 	} else {
@@ -274,6 +283,14 @@ check_order(struct setting *s)
 
 /* ---- the work ---- */
 
+static void
+tell_compared(const struct buf *before, int chars)
+{
+	out_flush();
+	compare_tell(compare, before, &written, chars > 0 ? chars : CHARS_PER_TOKEN);
+	buf_release(&written);
+}
+
 static bool
 layout_cache(const struct setting *s)
 {
@@ -303,10 +320,13 @@ assemble(struct setting *s)
 		.explain = explain != NULL ? explain_new(explain_chars_of(s->specs, s->n)) : NULL,
 		.tmpdir = cli_env("TMPDIR"), .sink = { put_prompt, put_event, NULL } };
 	struct err e = ERR_INIT;
+	struct buf before = BUF_INIT;
 	struct chain *c;
 	struct jsonl in;
 	int rc;
 
+	if (compare != NULL)
+		compare_read(&before, compare);
 	if (chain_new(&c, s->specs, s->n, &o, &e) < 0)
 		log_fail(&e);
 	jsonl_init(&in, "stdin", on_bad(), read_stdin, NULL);
@@ -328,6 +348,9 @@ assemble(struct setting *s)
 		explain_tell(o.explain, explain);
 	}
 	explain_free(o.explain);
+	if (compare != NULL)
+		tell_compared(&before, explain_chars_of(s->specs, s->n));
+	buf_release(&before);
 	return in.bad > 0 && on_bad() == JSONL_BAD_COUNT ? 65 : 0;
 }
 
@@ -351,7 +374,7 @@ int
 main(int argc, char **argv)
 {
 	struct opts o = { .program = "ag2-assemble",
-		.usage = "ag2-assemble [-s URL] [-c FILE] [--prompt TEXT] [--stream S] [--skip-bad|--strict] [--check] [--explain[=json]] [--layout=ag2|cache] [--as-ag2] [POLICY...]",
+		.usage = "ag2-assemble [-s URL] [-c FILE] [--prompt TEXT] [--stream S] [--skip-bad|--strict] [--check] [--explain[=json]] [--compare FILE] [--layout=ag2|cache] [--as-ag2] [POLICY...]",
 		.summary = "Turns a stream of events into what the model is to see.", .table = table };
 	struct setting s = { 0 };
 	char *more;
@@ -364,6 +387,8 @@ main(int argc, char **argv)
 		cli_usage(&o, "--skip-bad and --strict exclude each other");
 	cli_check_layout(&o, layout, as_ag2);
 	explain_check(&o, explain);
+	if (compare != NULL && strcmp(compare, "last") == 0)
+		cli_usage(&o, "--compare last is about requests that were sent: ag2-ask -n --compare last");
 	read_specs(&s, &o, argv, (size_t)n);
 	if (check) {
 		status = check_order(&s);

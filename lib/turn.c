@@ -581,6 +581,21 @@ fill_request(const struct turn *t, const struct assembled *a, struct llm_request
 		.stream = t->stream_answer, .as_ag2 = t->as_ag2, .env = t->commands_env };
 }
 
+static int
+tell_request(const struct turn *t, const struct llm_request *r, struct err *e)
+{
+	struct buf body = BUF_INIT;
+	int rc;
+
+	if (t->on_request == NULL)
+		return 0;
+	rc = llm_body(r, &body, e);
+	if (rc == 0)
+		rc = t->on_request(t->arg, r, &body, e);
+	buf_release(&body);
+	return rc;
+}
+
 /* One call and its events. An answer that did not come in pieces is given out whole. */
 static int
 ask(struct turn *t, const struct assembled *a, struct llm_reply *reply, struct err *e)
@@ -593,7 +608,9 @@ ask(struct turn *t, const struct assembled *a, struct llm_reply *reply, struct e
 	int rc;
 
 	fill_request(t, a, &r, &prompts, &tools);
-	rc = llm_call(&r, t->on_text ? on_text : NULL, &talk, reply, e);
+	rc = tell_request(t, &r, e);
+	if (rc == 0)
+		rc = llm_call(&r, t->on_text ? on_text : NULL, &talk, reply, e);
 	free(prompts);
 	free(tools);
 	if (rc < 0)
@@ -841,6 +858,8 @@ turn_body(struct turn *t, struct buf *out, struct err *e)
 	} else if (rc == 0) {
 		fill_request(t, &a, &r, &prompts, &tools);
 		rc = llm_body(&r, out, e);
+		if (rc == 0 && t->on_request != NULL)
+			rc = t->on_request(t->arg, &r, out, e);
 		free(prompts);
 		free(tools);
 	}

@@ -37,6 +37,8 @@ struct turn {
 	 * gets every response's text, also what comes with tool calls (each then a line of its own). */
 	int (*on_text)(void *arg, const char *text, size_t len, struct err *e);
 	int (*on_event)(void *arg, const char *line, size_t len, struct err *e);	/* each new event line, without newline */
+	/* Gets each request, with its body, before it is sent (turn_body: instead). Non-zero (e set) ends the turn. */
+	int (*on_request)(void *arg, const struct llm_request *r, const struct buf *body, struct err *e);
 	/*
 	 * Told before each model call what became of the history (policy/explain.h); NULL: nobody asks.
 	 */

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "llm/cassette.h"
 #include "llm/context.h"
+#include "llm/origin.h"
 #include "llm/provider.h"
 
 #include <stdlib.h>
@@ -57,6 +58,28 @@ llm_body(const struct llm_request *r, struct buf *out, struct err *e)
 	if (p == NULL || context_place(&placed, r, e) < 0)
 		return -1;
 	rc = p->body(&placed.request, out, e);
+	context_release(&placed);
+	return rc;
+}
+
+int
+llm_origins(const struct llm_request *r, size_t **origin, size_t *n, struct err *e)
+{
+	const struct provider *p = provider_of(r, e);
+	struct placed placed;
+	size_t i;
+	int rc;
+
+	if (p == NULL || context_place(&placed, r, e) < 0)
+		return -1;
+	rc = origin_all(p, &placed.request, origin, n, e);
+	/* An event that was put in moves those behind it. */
+	for (i = 0; rc == 0 && placed.request.events_n > r->events_n && i < *n; i++) {
+		if ((*origin)[i] == placed.request.stable_n)
+			(*origin)[i] = r->events_n;
+		else if ((*origin)[i] != SIZE_MAX && (*origin)[i] > placed.request.stable_n)
+			(*origin)[i]--;
+	}
 	context_release(&placed);
 	return rc;
 }
@@ -128,6 +151,8 @@ llm_call(const struct llm_request *r, int (*on_text)(void *arg, const char *text
 	else
 		rc = p->call(r, &body, &sink, reply, e);
 out:
+	if (rc < 0 && replaying == NULL)
+		origin_name(p, r, e);
 	if (rc < 0)
 		llm_reply_release(reply);
 	buf_release(&body);

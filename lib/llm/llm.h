@@ -81,6 +81,13 @@ void llm_reply_release(struct llm_reply *r);
 /* The HTTP request's body as it would be sent (ag2-ask -n). ERR_DATA names a part that the provider cannot take. */
 int llm_body(const struct llm_request *r, struct buf *out, struct err *e);
 
+/*
+ * For each of the *n messages of that body the place of the event it begins with: in r->events, r->events_n for the one
+ * that holds nothing but the context, SIZE_MAX for the prompts. Free *origin. None (0) for exec: and for histories of
+ * thousands of events.
+ */
+int llm_origins(const struct llm_request *r, size_t **origin, size_t *n, struct err *e);
+
 /* Record or replay every call; NULL paths: neither. Both set is ERR_USAGE. Kept for the process; the strings are borrowed. */
 int llm_cassette(const char *record, const char *replay, struct err *e);
 

@@ -1,0 +1,89 @@
+#!/usr/bin/env bats
+# --compare: where a request begins to differ; -n -v and refusals: which line a message comes from.
+load helper
+load assemble
+load scripted
+
+teardown() {
+	[ ! -e "$TMP/web/pid" ] || kill "$(cat "$TMP/web/pid")" 2>/dev/null || true
+}
+
+@test "the first byte that differs, its part and the tokens behind it are told" {
+	{ U q; A a; U two; } >in
+	ag2-ask -n -m openai:x <in >before
+	run --separate-stderr ag2-ask -n -m openai:x --compare before <in
+	has "compare: all $(($(wc -c <before) - 1)) bytes are those of before" "$stderr"
+	{ U q; A a; U twO; } | ag2-ask -n -m openai:x --compare before 2>err >after
+	at=$(cmp before after | sed 's/.*byte \([0-9]*\),.*/\1/')
+	has "compare: byte $at of " "$(cat err)"
+	has ", in messages[2]; " "$(cat err)"
+	tokens=$((($(wc -c <after) - 1 - at + 1) / 4))
+	has "; $tokens tokens from there on" "$(cat err)"
+	ag2-ask -n -m openai:y --compare before <in 2>err >/dev/null
+	has ', in "model"; ' "$(cat err)"
+	cat in - <<<"$(A b; U new)" | ag2-ask -n -m openai:x --compare before 2>err >/dev/null
+	has ', in messages[3]; ' "$(cat err)"
+	run ag2-ask -n -m openai:x --compare nothing <in
+	status_is 66
+}
+
+@test "ag2-assemble compares with what it wrote before, line by line" {
+	{ U q; A a; U two; } >in
+	ag2-assemble sliding-window:2 <in >before
+	ag2-assemble --compare before sliding-window:2 <in 2>err | same before /dev/stdin
+	has 'bytes are those of before' "$(cat err)"
+	{ U q; A a; U other; } | ag2-assemble --compare before sliding-window:2 2>err >/dev/null
+	has ', in line 2; ' "$(cat err)"
+	run --separate-stderr ag2-assemble --compare last <in
+	status_is 64
+	has 'ag2-ask' "$stderr"
+}
+
+@test "--compare last keeps what is sent, and compares each call with the one before" {
+	model_init
+	printf 'echo "answer %d"\n' 1 >model/answer.1
+	cp model/answer.1 model/answer.2
+	ag2-ask -s st --stream s -m "$MODEL" one 2>err >/dev/null
+	[ ! -e st/.ag2/sent ] || fail "kept without being asked"
+	ag2-ask -s st --stream s -m "$MODEL" --compare last two 2>err >/dev/null
+	has 'no earlier request' "$(cat err)"
+	cmp st/.ag2/sent/s model/sent.2
+	cp model/answer.1 model/answer.3
+	ag2-ask -n -s st --stream s -m "$MODEL" --compare last three 2>err >dry
+	has "byte $(($(wc -c <model/sent.2) + 1)) of" "$(cat err)"
+	cmp st/.ag2/sent/s model/sent.2
+	ag2-ask -s st --stream s -m "$MODEL" --compare last three 2>err >/dev/null
+	has ", in line 4; " "$(cat err)"
+	cmp st/.ag2/sent/s model/sent.3
+	[ -z "$(ag2-store -s st ls | grep ag2)" ]
+	run ag2-ask -n -m openai:x --compare last q </dev/null
+	status_is 64
+}
+
+# origins PROVIDER: message and line, for each.
+origins() {
+	ag2-ask -n -v -m "$1:x" 2>&1 >/dev/null | sed -n 's/^ag2-ask: message \([0-9]*\): \(line \)*\([^,]*\).*/\1=\3/p' | tr '\n' ' '
+}
+
+@test "-n -v names the line of each message, for each provider" {
+	{ U q; A a; usage; U 2; C c1 c2; R c1=v c2=w; A done; U 'what now?'; } >in
+	[ "$(origins openai <in)" = '0=1 1=2 2=4 3=5 4=6 5=6 6=7 7=8 ' ] || fail "$(origins openai <in)"
+	[ "$(origins anthropic <in)" = '0=1 1=2 2=4 3=5 4=6 5=7 6=8 ' ] || fail "$(origins anthropic <in)"
+	[ "$(origins gemini <in)" = '0=1 1=2 2=4 3=5 4=6 5=7 6=8 ' ] || fail "$(origins gemini <in)"
+	{ echo '{"type": "Prompt", "data": {"content": "s"}}'; echo '{"type": "Prompt", "data": {"content": "m", "place": "end"}}'; U q; C c1; R c1=x; } >in
+	[ "$(origins openai <in)" = '0=the prompts 1=3 2=4 3=5 4=the context ' ] || fail "$(origins openai <in)"
+}
+
+@test "a refusal that names a message is told with its line" {
+	mkdir web
+	cat >web/1 <<-'END'
+		head 400 application/json
+		send {"error": {"message": "Invalid value for messages[2].content", "type": "invalid_request_error"}}
+	END
+	"$TOOLS/httpd" -d -t 60 "$TMP/web" >/dev/null
+	{ U q; A a; usage; U 2; } >in
+	run --separate-stderr ag2-ask -m openai:m --base-url "http://127.0.0.1:$(cat web/port)/v1" <in
+	[ "$status" -ne 0 ]
+	has 'messages[2].content' "$stderr"
+	has '(message 2 is the ModelRequest in line 4)' "$stderr"
+}
