@@ -459,17 +459,6 @@ not_running() {
 	has "sliding_window (policy 1)" "$stderr"
 }
 
-@test "compact and aggregate are not run, and only -v says so" {
-	printf 'model: "%s"\nknowledge: {store: "disk:k", aggregate: working-memory, aggregate_trigger: {on_end: true}}\n' "$MODEL" >a.yaml
-	answer_text ok
-	answer_text ok
-	run -0 --separate-stderr ag2-ask -c a.yaml --stream s x
-	[ -z "$stderr" ] || fail "$stderr"
-	run -0 --separate-stderr ag2-ask -c a.yaml -v --stream s x
-	has "not run by this version" "$stderr"
-	[ "$(asked)" -eq 2 ]
-}
-
 @test "the parts of an agent know its store, stream, name, file and model" {
 	printf 'name: scribe\nmodel: "%s"\nassembly: ["inject:env | grep ^AG2_ | sort >inject.env"]\ntools: [./t]\n' "$MODEL" >a.yaml
 	tool t 'env | grep ^AG2_ | sort >tool.env'
