@@ -139,26 +139,6 @@ add_id(void *arg, const char *id, size_t len)
 	l->items[l->n++] = hash_of(id, len);
 }
 
-/*
- * Whether a response is sure to announce no calls, without parsing it: no other text but the field can hold its name between
- * quotes that are not escaped.
- */
-static bool
-is_plain_answer(const struct event *ev)
-{
-	static const char field[] = "\"calls\"";
-	const char *end = ev->line + ev->len, *p;
-
-	if (!(ev->type->flags & EV_RESPONSE))
-		return false;
-	p = memmem(ev->line, ev->len, field, sizeof(field) - 1);
-	if (p == NULL)
-		return memmem(ev->line, ev->len, "alls", 4) == NULL;
-	p += sizeof(field) - 1;
-	p += strspn(p, ": [");	/* a line is followed by its newline or a NUL */
-	return p < end && *p == ']' && memmem(p, (size_t)(end - p), field, sizeof(field) - 1) == NULL;
-}
-
 static void
 note_announcement(struct scan *s, const struct event *ev, const struct ids *ids, const struct kept *line, int64_t need)
 {
@@ -210,9 +190,10 @@ note_calls(struct scan *s, struct event *ev, const struct kept *line, int64_t ne
 	struct ids ids = { .items = NULL };
 	int rc = 0;
 
-	if (!(flags & (EV_RESPONSE | EV_CALLS | EV_CALL | EV_RESULTS | EV_RESULT)) || (flags & EV_BUILTIN_CALL) || is_plain_answer(ev))
+	if (!(flags & (EV_RESPONSE | EV_CALLS | EV_CALL | EV_RESULTS | EV_RESULT)) || (flags & EV_BUILTIN_CALL))
 		return 0;
-	rc = event_ids(ev, add_id, &ids, e);
+	if (!event_ids_quick(ev, add_id, &ids))
+		rc = event_ids(ev, add_id, &ids, e);
 	if (rc == 0 && (flags & (EV_RESULTS | EV_RESULT)))
 		note_results(s, &ids, line);
 	else if (rc == 0)

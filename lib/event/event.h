@@ -52,6 +52,11 @@ void event_forget(struct event *ev);
  */
 typedef void event_id_fn(void *arg, const char *id, size_t len);
 int event_ids(struct event *ev, event_id_fn *fn, void *arg, struct err *e);
+/*
+ * The same at the speed of a scan, without looking at the rest of the content. False, and fn was not called: only parsing
+ * can tell (an escape in an id or key, a key that comes twice, very many ids, a broken line).
+ */
+bool event_ids_quick(const struct event *ev, event_id_fn *fn, void *arg);
 
 /* A growing list that owns its events. */
 struct event_list {
