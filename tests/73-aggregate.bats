@@ -9,7 +9,8 @@ setup() {
 	# Says "so" on top of what memory was, and keeps each prompt; `bad` makes it answer otherwise.
 	cat >model <<-END
 		#!/bin/sh
-		n=\$(ls '$TMP'/prompt.* 2>/dev/null | wc -l)
+		n=0
+		while ! mkdir '$TMP/taken.'\$n 2>/dev/null; do n=\$((n + 1)); done
 		jq -rs '.[-1].data.parts[0].content' >'$TMP/prompt.'\$((n + 1))
 		if [ -e '$TMP/bad' ]; then . '$TMP/bad'; exit; fi
 		echo "memory \$((n + 1))"
@@ -402,6 +403,28 @@ agent() {
 	ag2-aggregate --all --mark conversation-summary
 	run -1 ag2-aggregate --all --exit-code conversation-summary
 	[ "$(asked)" -eq 3 ]
+}
+
+@test "--all, having found nothing new, looks again after --undo, --reset and new events" {
+	for s in a b c; do turn $s 1; done
+	for i in 1 2 3; do ag2-aggregate --all working-memory; done
+	[ "$(asked)" -eq 3 ]
+	run -0 ag2-store cat /.ag2/seen/working-memory
+	[ "${#lines[@]}" -eq 3 ]
+	ag2-aggregate --stream c --undo working-memory
+	ag2-aggregate --all working-memory
+	[ "$(asked)" -eq 4 ]
+	for i in 1 2; do ag2-aggregate --all working-memory; done
+	ag2-aggregate --stream b --reset working-memory
+	ag2-aggregate --all working-memory
+	[ "$(asked)" -eq 5 ]
+	for i in 1 2; do ag2-aggregate --all working-memory; done
+	turn aa 1
+	turn c 2
+	ag2-aggregate --all working-memory
+	[ "$(asked)" -eq 7 ]
+	ag2-aggregate --all working-memory
+	[ "$(asked)" -eq 7 ]
 }
 
 # A model that waits until it is let go.

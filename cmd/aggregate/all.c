@@ -1,5 +1,6 @@
 #include "all.h"
 
+#include "aggregate/seen.h"
 #include "base/alloc.h"
 #include "base/run.h"
 #include "stream.h"
@@ -220,15 +221,21 @@ note_stream(void *arg, const char *id, const struct store_stat *st)
 	return 0;
 }
 
+/* Whether any strategy has something new there, as far as can be told without looking into the log. */
 static bool
-has_news(struct aggregates *p, struct store *s, const struct candidate *c)
+has_news(struct aggregates *p, struct store *s, struct seen *seen, const struct candidate *c)
 {
+	bool news = p->whole, known;
 	size_t i;
 
-	for (i = 0; i < p->n; i++)
-		if (p->whole || !aggregate_seen(&p->items[i], s, c->id, c->version))
-			return true;
-	return false;
+	for (i = 0; i < p->n; i++) {
+		known = seen_has(&seen[i], c->id, c->version);
+		if (known || aggregate_seen(&p->items[i], s, c->id, c->version))
+			seen_note(&seen[i], c->id, c->version, !known);
+		else
+			news = true;
+	}
+	return news;
 }
 
 static void
@@ -249,17 +256,26 @@ static void
 each(struct aggregates *p, struct store *s, struct workers *w)
 {
 	struct candidates c = { .idle = p->idle, .now = (double)time(NULL) };
+	struct seen *seen = xcalloc(p->n, sizeof(*seen));
 	struct err e = ERR_INIT;
 	size_t i;
 
+	for (i = 0; i < p->n; i++)
+		seen_read(&seen[i], s, p->items[i].spec.key);
 	if (stream_list(s, note_stream, &c, &e) < 0)
 		log_fail(&e);
 	for (i = 0; i < c.n; i++) {
-		if (!is_over() && has_news(p, s, &c.items[i]))
+		if (!is_over() && has_news(p, s, seen, &c.items[i]))
 			hand_out(p, s, w, c.items[i].id);
 		free(c.items[i].id);
 	}
 	free(c.items);
+	for (i = 0; i < p->n; i++) {
+		if (!is_over() && !p->whole && p->idle < 0)	/* what was left out here is not in it */
+			seen_write(&seen[i], s);
+		seen_release(&seen[i]);
+	}
+	free(seen);
 }
 
 static struct store_lock *

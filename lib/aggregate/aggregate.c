@@ -1,6 +1,7 @@
 #include "aggregate/aggregate.h"
 
 #include "aggregate/pending.h"
+#include "aggregate/seen.h"
 #include "aggregate/strategy.h"
 #include "aggregate/undo.h"
 #include "base/alloc.h"
@@ -205,7 +206,7 @@ struct job {
 	struct aggregate *a;
 	struct store *s;
 	const char *stream;
-	struct buf cursor_path, running_path, undo_path;
+	struct buf cursor_path, running_path, undo_path, seen_path;
 	uint64_t goal;			/* covered lines up to which parts are given, due or not */
 	size_t limit;			/* events that the model could take at once; 0: not known */
 	struct undo undo;		/* what was there before the first part */
@@ -224,10 +225,11 @@ static void
 job_init(struct job *j, struct aggregate *a, struct store *s, const char *stream)
 {
 	*j = (struct job){ .a = a, .s = s, .stream = stream, .cursor_path = BUF_INIT, .running_path = BUF_INIT,
-		.undo_path = BUF_INIT, .undo = UNDO_INIT };
+		.undo_path = BUF_INIT, .seen_path = BUF_INIT, .undo = UNDO_INIT };
 	cursor_path(&j->cursor_path, a->spec.key, stream);
 	path_of(&j->running_path, RUNNING_DIR, j);
 	path_of(&j->undo_path, UNDO_DIR, j);
+	seen_path(&j->seen_path, a->spec.key);
 	a->ran = a->held = false;
 	a->run.what = "Aggregation";
 	a->run.strategy = a->spec.strategy->class_name;
@@ -242,6 +244,7 @@ job_release(struct job *j)
 	buf_release(&j->cursor_path);
 	buf_release(&j->running_path);
 	buf_release(&j->undo_path);
+	buf_release(&j->seen_path);
 	undo_release(&j->undo);
 }
 
@@ -865,9 +868,10 @@ static int
 reset(struct job *j, struct err *e)
 {
 	struct store_op ops[] = { { .kind = STORE_OP_DELETE, .path = j->cursor_path.data },
-		{ .kind = STORE_OP_DELETE, .path = j->running_path.data }, { .kind = STORE_OP_DELETE, .path = j->undo_path.data } };
+		{ .kind = STORE_OP_DELETE, .path = j->running_path.data }, { .kind = STORE_OP_DELETE, .path = j->undo_path.data },
+		{ .kind = STORE_OP_DELETE, .path = j->seen_path.data } };
 
-	return store_commit(j->s, ops, 3, e);
+	return store_commit(j->s, ops, 4, e);
 }
 
 int
@@ -879,7 +883,7 @@ aggregate_reset(struct aggregate *a, struct store *s, const char *stream, struct
 static int
 undo(struct job *j, struct err *e)
 {
-	return undo_run(j->s, j->undo_path.data, j->cursor_path.data, e);
+	return undo_run(j->s, j->undo_path.data, j->cursor_path.data, j->seen_path.data, e);
 }
 
 int

@@ -121,12 +121,12 @@ take_back(struct store *s, const struct record *r, struct store_op *ops, size_t 
 }
 
 int
-undo_run(struct store *s, const char *undo_path, const char *cursor_path, struct err *e)
+undo_run(struct store *s, const char *undo_path, const char *cursor_path, const char *seen_path, struct err *e)
 {
 	struct record r = { .before = UNDO_INIT };
 	struct buf text = BUF_INIT_MAX(FILE_MAX);
 	struct store_stat st;
-	struct store_op ops[6];
+	struct store_op ops[7];
 	struct err why = ERR_INIT;
 	size_t n = 0;
 	int rc = store_read(s, undo_path, &text, &st, &why);
@@ -138,6 +138,7 @@ undo_run(struct store *s, const char *undo_path, const char *cursor_path, struct
 	} else {
 		ops[n++] = (struct store_op){ .kind = STORE_OP_EXPECT, .path = undo_path, .version = st.version };
 		ops[n++] = (struct store_op){ .kind = STORE_OP_DELETE, .path = undo_path };
+		ops[n++] = (struct store_op){ .kind = STORE_OP_DELETE, .path = seen_path };
 		if (r.path != NULL)
 			rc = take_back(s, &r, ops, &n, e);
 		if (r.before.has_cursor)

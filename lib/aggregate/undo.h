@@ -22,7 +22,7 @@ struct undo {
 void undo_format(struct buf *out, const struct undo *u, const char *path, struct text output);
 void undo_release(struct undo *u);
 
-/* ERR_ABSENT: there is nothing to take back. ERR_DATA: the output is not what the run wrote. ERR_CONFLICT: try again. */
-int undo_run(struct store *s, const char *undo_path, const char *cursor_path, struct err *e);
+/* The cursor put back, seen.h's file goes. ERR_ABSENT: there is nothing to take back. ERR_DATA: the output is not what the run wrote. ERR_CONFLICT: try again. */
+int undo_run(struct store *s, const char *undo_path, const char *cursor_path, const char *seen_path, struct err *e);
 
 #endif
