@@ -178,8 +178,8 @@ cli_width(int fd)
 	return 80;
 }
 
-void
-cli_write(const void *data, size_t len)
+static void
+write_shown(const void *data, size_t len, bool keep_lines)
 {
 	struct buf shown = BUF_INIT;
 
@@ -187,15 +187,27 @@ cli_write(const void *data, size_t len)
 		out_write(data, len);
 		return;
 	}
-	scrub(&shown, data, len, true);
+	scrub(&shown, data, len, keep_lines);
 	out_write(shown.data, shown.len);
 	buf_release(&shown);
+}
+
+void
+cli_write(const void *data, size_t len)
+{
+	write_shown(data, len, true);
 }
 
 void
 cli_puts(const char *text)
 {
 	cli_write(text, strlen(text));
+}
+
+void
+cli_name(const char *name)
+{
+	write_shown(name, strlen(name), false);
 }
 
 /* The directory of the running program, with its slash; empty where it is not known. */

@@ -59,6 +59,8 @@ int cli_width(int fd);			/* columns of the terminal on fd; 80 when it is not kno
 /* Writes foreign text to standard output: scrubbed on a terminal (lines and tabs stay), the bytes themselves elsewhere. */
 void cli_write(const void *data, size_t len);
 void cli_puts(const char *text);
+/* The same for a name, of a file or a stream, which is part of a line: on a terminal newlines and tabs are shown, too. */
+void cli_name(const char *name);
 
 /*
  * A program of ours: $variable when it is set (NULL: there is none), else `name` beside the running program, else `name`, to be looked up in PATH.

@@ -594,6 +594,23 @@ on_terminal() {
 	has '\x1b]0;t\x07'
 }
 
+@test "a name with newlines and tabs stays on its line on a terminal, content keeps them" {
+	name=$(printf '/d/a\n\tspoof')
+	put "$name" needle
+	put /d/b x
+	for command in "ls /d" "ls -l /d" "ls -1 /d" "ls -R" "tree" "stat '$name'" "grep needle"; do
+		on_terminal 200 "ag2-store $command" >got
+		hasnt "$(printf '\n\tspoof')" "$(cat got)"
+		has 'a\x0a\x09spoof' "$(cat got)"
+	done
+	[ "$(on_terminal 20 "ag2-store ls /d" | wc -l)" -eq 2 ]
+	has "$(printf 'a\n\tspoof')" "$(ag2-store ls /d)"
+	printf 'a\n\tb\n' >bytes
+	ag2-store write /f bytes
+	on_terminal 80 "ag2-store cat /f" >got
+	same bytes got
+}
+
 @test "characters at the edges of what cat reads at once stay whole on a terminal" {
 	{ printf x; for i in $(seq 1000); do printf '你%.0s' $(seq 100); done; } >text
 	ag2-store write /f text

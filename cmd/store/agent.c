@@ -36,7 +36,7 @@ run_init(char **args, int n)
 		fail(&e);
 	if (done) {
 		out_puts("initialised ");
-		cli_puts(store_url(s));
+		cli_name(store_url(s));
 		out_puts("\n");
 	}
 	store_close(s);

@@ -78,7 +78,7 @@ static void
 print_coloured(const struct search *g, const char *colour, const char *text)
 {
 	out_puts(g->colour ? colour : "");
-	cli_puts(text);
+	cli_name(text);
 	out_puts(g->colour ? "\033[0m" : "");
 }
 
@@ -488,7 +488,7 @@ file_line(struct search *g, const char *line, size_t len, uint64_t offset)
 	if (note_hit(g))
 		return false;
 	if (memchr(line, '\0', len) != NULL && !as_json) {
-		cli_puts(g->label);
+		cli_name(g->label);
 		out_puts(": binary file matches\n");
 		return false;
 	}

@@ -161,7 +161,7 @@ print_line(const struct line *l, const struct figures *f, const struct buf *upke
 	out_printf("%5llu %8lld %6s  %-16s  %s", (unsigned long long)f->turns, (long long)f->tokens, size, when.data, l->id);
 	if (upkeep->len > 0) {
 		out_puts("  ");
-		cli_write(upkeep->data, upkeep->len);
+		cli_name(upkeep->data);
 	}
 	out_puts("\n");
 	buf_release(&when);

@@ -70,7 +70,7 @@ print_name(const char *name, bool dir)
 	bool colour = dir && cli_colour(1);
 
 	out_puts(colour ? "\033[1;34m" : "");
-	cli_puts(name);
+	cli_name(name);
 	out_puts(colour ? "\033[0m" : "");
 	out_puts(dir ? "/" : "");
 }
@@ -84,7 +84,7 @@ shown_width(const struct entry *entry)
 	uint32_t c;
 	int w;
 
-	scrub(&shown, entry->name, strlen(entry->name), true);
+	scrub(&shown, entry->name, strlen(entry->name), false);
 	while (i < shown.len) {
 		n = utf8_decode(shown.data + i, shown.len - i, &c);
 		w = n > 0 ? wcwidth((wchar_t)c) : 1;

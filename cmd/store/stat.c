@@ -57,7 +57,7 @@ print_lines(const char *path, const struct store_stat *st)
 	char when[40] = "unknown";
 
 	out_puts("path:     ");
-	cli_puts(path);
+	cli_name(path);
 	out_printf("\ntype:     %s\n", st->dir ? "directory" : "file");
 	if (st->dir)
 		return;
