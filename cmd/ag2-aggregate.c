@@ -231,7 +231,7 @@ work(struct aggregates *p, size_t i, struct store *s, const char *stream, struct
 static int
 one_stream(struct aggregates *p)
 {
-	struct store *s = cli_open(url, p->cmd.agent.store, STORE_WRITE);
+	struct store *s = cli_open(url, &p->cmd.agent, STORE_WRITE);
 	struct err e = ERR_INIT;
 	bool ran = undo || reset || mark;
 	char *stream;

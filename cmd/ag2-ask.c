@@ -568,17 +568,13 @@ input_release(struct input *in)
 static struct store *
 open_store(const struct agent *a)
 {
-	struct store_options read_only = { .mode = STORE_READ, .password = cli_env("REDISCLI_AUTH") };
-	struct buf url = BUF_INIT;
 	struct store *s = NULL;
 	struct err e = ERR_INIT;
 
 	if (!o.dry)
-		return cli_open(o.store, a->store, STORE_CREATE);
-	if (cli_store_url(&url, o.store, a->store, NULL, &e) < 0 ||
-	    (store_open(&s, url.data, &read_only, &e) < 0 && e.code != ERR_NOINPUT))
+		return cli_open(o.store, a, STORE_CREATE);
+	if (cli_try_open(&s, o.store, a, STORE_READ, &e) < 0 && e.code != ERR_NOINPUT)
 		log_fail(&e);
-	buf_release(&url);
 	return s;
 }
 

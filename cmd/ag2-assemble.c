@@ -113,7 +113,7 @@ open_all(struct setting *s)
 
 	if (stream_given == NULL && !has(s, "working_memory") && !has(s, "episodic_memory"))
 		return;
-	s->store = cli_open(url, s->agent.store, STORE_READ);
+	s->store = cli_open(url, &s->agent, STORE_READ);
 	if (stream_given != NULL && stream_resolve(s->store, stream_given, &s->stream, NULL, &e) < 0)
 		log_fail(&e);
 }

@@ -146,7 +146,7 @@ resolve(struct store *s)
 static void
 compact(struct compact *c, struct upkeep_cmd *u)
 {
-	struct store *s = stream_given ? cli_open(url, u->agent.store, in_place ? STORE_WRITE : STORE_READ) : NULL;
+	struct store *s = stream_given ? cli_open(url, &u->agent, in_place ? STORE_WRITE : STORE_READ) : NULL;
 	char *stream = s ? resolve(s) : NULL;
 	struct err e = ERR_INIT;
 	int rc;
@@ -174,7 +174,7 @@ compact(struct compact *c, struct upkeep_cmd *u)
 static void
 run_undo(struct upkeep_cmd *u)
 {
-	struct store *s = cli_open(url, u->agent.store, STORE_WRITE);
+	struct store *s = cli_open(url, &u->agent, STORE_WRITE);
 	char *stream = resolve(s);
 	struct err e = ERR_INIT;
 

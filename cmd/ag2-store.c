@@ -67,7 +67,7 @@ agent_store(void)
 struct store *
 open_store(enum store_mode mode)
 {
-	return cli_open(url, agent_store(), mode);
+	return cli_open(url, url == NULL ? agent_file() : NULL, mode);
 }
 
 void

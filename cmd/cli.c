@@ -127,22 +127,34 @@ make_parents(char *path)
 	}
 }
 
-struct store *
-cli_open(const char *url, const char *file_store, enum store_mode mode)
+int
+cli_try_open(struct store **out, const char *url, const struct agent *file, enum store_mode mode, struct err *e)
 {
 	struct store_options options = { .mode = mode, .password = cli_env("REDISCLI_AUTH") };
 	struct buf where = BUF_INIT;
+	bool fallback;
+	int rc = cli_store_url(&where, url, file != NULL ? file->store : NULL, &fallback, e);
+
+	if (rc == 0 && fallback && mode == STORE_CREATE)
+		make_parents(where.data);
+	if (rc == 0)
+		rc = store_open(out, where.data, &options, e);
+	if (rc < 0 && url == NULL && file != NULL && file->store != NULL && e->code == ERR_USAGE) {
+		e->code = ERR_CONFIG;
+		err_wrap(e, "%s", file->store_at);
+	}
+	buf_release(&where);
+	return rc;
+}
+
+struct store *
+cli_open(const char *url, const struct agent *file, enum store_mode mode)
+{
 	struct store *s = NULL;
 	struct err e = ERR_INIT;
-	bool fallback;
 
-	if (cli_store_url(&where, url, file_store, &fallback, &e) < 0)
+	if (cli_try_open(&s, url, file, mode, &e) < 0)
 		log_fail(&e);
-	if (fallback && mode == STORE_CREATE)
-		make_parents(where.data);
-	if (store_open(&s, where.data, &options, &e) < 0)
-		log_fail(&e);
-	buf_release(&where);
 	return s;
 }
 

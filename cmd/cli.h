@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/opts.h"
+#include "config.h"
 #include "store/store.h"
 
 #include <stdbool.h>
@@ -45,10 +46,12 @@ void cli_check_layout(const struct opts *o, const char *layout, bool as_ag2);
 int cli_store_url(struct buf *out, const char *url, const char *file_store, bool *fallback, struct err *e);
 
 /*
- * Opens that store. The directory of the last two is made (0700) when mode is STORE_CREATE. On failure the program ends
- * with the error's status.
+ * Opens that store; file is the agent file, NULL: there is none. The directory of the last two is made (0700) when mode is
+ * STORE_CREATE. On failure the program ends with the error's status; a URL of the agent file that cannot be meant is an error
+ * of that file, with its line.
  */
-struct store *cli_open(const char *url, const char *file_store, enum store_mode mode);
+struct store *cli_open(const char *url, const struct agent *file, enum store_mode mode);
+int cli_try_open(struct store **out, const char *url, const struct agent *file, enum store_mode mode, struct err *e);
 
 /* ---- the terminal ---- */
 

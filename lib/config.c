@@ -579,6 +579,8 @@ set_store(struct reader *r, const struct node *n, void *at, struct err *e)
 
 	if (set_word(r, n, at, e) < 0)
 		return -1;
+	free(r->agent.store_at);
+	r->agent.store_at = xasprintf("%s:%u", r->file, n->line);
 	scheme = scheme_len(n->text);
 	where = n->text + scheme;
 	if (scheme > 0 && strncmp(n->text, "disk:", scheme) != 0 && strncmp(n->text, "sqlite:", scheme) != 0)
@@ -928,6 +930,7 @@ agent_release(struct agent *a)
 	free(a->prompt);
 	llm_config_release(&a->model);
 	free(a->store);
+	free(a->store_at);
 	free(a->bootstrap);
 	upkeep_release(&a->compact);
 	for (i = 0; i < a->aggregates_n; i++)

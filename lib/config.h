@@ -33,6 +33,7 @@ struct agent {
 	struct llm_config model;	/* provider NULL: none */
 	bool has_knowledge;
 	char *store;		/* URL, made absolute; NULL: not given */
+	char *store_at;		/* "FILE:LINE" of it, for what is found wrong with it when it is opened */
 	bool expose_tool, write_event_log;	/* default true */
 	char *bootstrap;	/* "default", "none", "exec:CMD" */
 	struct upkeep compact;	/* strategy NULL: none */

@@ -97,6 +97,24 @@ check() {
 	[ ! -e st ]
 }
 
+@test "a store's URL that cannot be meant is 78 and names its line, in every program that opens it" {
+	for url in bogus:x 'disk:x?sync=never' 'redis://u:secret@h/0' '""'; do
+		printf 'name: j\nmodel: exec:cat\nknowledge:\n  store: %s\nassembly: [working_memory]\n' "$url" >a.yaml
+		for program in "ag2-store ls" "ag2-assemble" "ag2-ask q" "ag2-ask -n q" "ag2-compact --stream s -i tail-window:1" "ag2-aggregate --stream s working-memory"; do
+			[ -x "$BIN/${program%% *}" ] || continue
+			run $program -c a.yaml </dev/null
+			[ "$status" -eq 78 ] || fail "$program with $url: $status: $output"
+			has 'a.yaml:4: ' "$output"
+			hasnt secret "$output"
+			[ "$(printf '%s\n' "$output" | wc -l)" -eq 1 ]
+		done
+	done
+	# What -s says is no matter of the file.
+	run ag2-store ls -c a.yaml -s bogus:x
+	status_is 64
+	hasnt a.yaml
+}
+
 @test "a layout is ag2 or cache" {
 	echo 'layout: cache' >a.yaml
 	check a.yaml

@@ -143,7 +143,7 @@ static noreturn void
 worker(struct aggregates *p, int work)
 {
 	char id[ID_SIZE];
-	struct store *s = cli_open(p->url, p->cmd.agent.store, STORE_WRITE);
+	struct store *s = cli_open(p->url, &p->cmd.agent, STORE_WRITE);
 
 	run_catch_signals();
 	while (!is_over() && io_read(work, id, sizeof(id)) == (ssize_t)sizeof(id))
@@ -308,7 +308,7 @@ all_streams(struct aggregates *p, bool exit_code)
 	share(p->max_calls);
 	if (p->jobs > 1)
 		start_workers(p, &w);
-	s = cli_open(p->url, p->cmd.agent.store, STORE_WRITE);
+	s = cli_open(p->url, &p->cmd.agent, STORE_WRITE);
 	l = lock_host(s);
 	run_catch_signals();
 	each(p, s, p->jobs > 1 ? &w : NULL);
