@@ -361,3 +361,24 @@ bgsave_failed() {
 	run -0 ag2-assemble --stream s
 	has hello
 }
+
+@test "lock=1 makes changes wait for each other, and only changes" {
+	for store in "$url?" "disk:$TMP/s?" "sqlite:$TMP/s.db?"; do
+		ag2-store -s "${store}lock=1" write /x <<<1
+		"$hammer" append "${store}lock=1" /log a 60 100 >one & a=$!
+		"$hammer" append "${store}lock=1" /log b 60 100 >two & b=$!
+		wait "$a" && wait "$b"
+		"$hammer" check "$store" /log >there
+		sort one two >told
+		sort there >found
+		same told found
+		run -64 ag2-store -s "${store}lock=2" ls
+	done
+	# As a holder that lives elsewhere.
+	rc SET ag2:knowledge:__ag2:lock:store:write:/x other >/dev/null
+	run -75 ag2-store -s "$url?lock=1&timeout=0.3" append /x <<<2
+	has 'store:write:/x'
+	run -0 ag2-store -s "$url?lock=1&timeout=0.3" cat /x
+	output_is 1
+	ag2-store -s "$url?lock=1" append /y <<<2
+}

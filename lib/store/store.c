@@ -26,6 +26,8 @@ struct store {
 	enum store_mode mode;
 	struct store_lock *locks;
 	uint64_t commits;
+	unsigned timeout_ms;
+	bool lock;		/* each change under locks of its own */
 };
 
 struct store_file {
@@ -149,7 +151,11 @@ one_option(const char *text, size_t len, const char *more, struct store_options 
 			o->sync = (enum store_sync)i;
 			return 0;
 		}
-	return err_set(e, ERR_USAGE, "'%.*s' is no option of a store; there are sync=normal and sync=full%s",
+	if (len == strlen("lock=1") && memcmp(text, "lock=", 5) == 0 && (text[5] == '0' || text[5] == '1')) {
+		o->lock = text[5] == '1';
+		return 0;
+	}
+	return err_set(e, ERR_USAGE, "'%.*s' is no option of a store; there are sync=normal, sync=full, lock=1%s",
 	    (int)(len < 100 ? len : 100), text, more);
 }
 
@@ -223,6 +229,8 @@ store_open(struct store **out, const char *url, const struct store_options *opti
 	s->be = l.be;
 	s->self = self;
 	s->mode = o.mode;
+	s->lock = o.lock;
+	s->timeout_ms = o.timeout_ms;
 	s->url = absolute_url(&l);
 	*out = s;
 	rc = 0;
@@ -619,6 +627,38 @@ gather(struct store *s, struct store_op *op, char **made, struct err *e)
 	return rc;
 }
 
+#define LOCK_TTL_MS 60000
+
+/* Takes the locks in one order, or two that want the same would wait for each other. */
+static int
+commit_locked(struct store *s, struct store_op *ops, size_t n, struct err *e)
+{
+	const char **paths = xcalloc(n, sizeof(*paths));
+	void **locks = xcalloc(n, sizeof(*locks));
+	size_t i, count = 0, held = 0;
+	char *name;
+	int rc = 0;
+
+	for (i = 0; i < n; i++)
+		if (ops[i].kind != STORE_OP_EXPECT)
+			paths[count++] = ops[i].path;
+	if (count > 1)
+		qsort(paths, count, sizeof(*paths), tree_order);
+	while (rc == 0 && held < count) {
+		name = xasprintf("store:write:%s", paths[held]);
+		rc = s->be->lock(s->self, name, LOCK_TTL_MS, s->timeout_ms, &locks[held], e);
+		held += rc == 0;
+		free(name);
+	}
+	if (rc == 0)
+		rc = s->be->commit(s->self, ops, n, e);
+	while (held > 0)
+		s->be->unlock(locks[--held]);
+	free(locks);
+	free(paths);
+	return rc;
+}
+
 int
 store_commit(struct store *s, struct store_op *ops, size_t n, struct err *e)
 {
@@ -650,7 +690,9 @@ store_commit(struct store *s, struct store_op *ops, size_t n, struct err *e)
 		rc = check_pieces(own, i, e);
 	for (i = 0; i < n && rc == 0 && !s->be->pieces; i++)
 		rc = gather(s, &own[i], &data[i], e);
-	if (rc == 0)
+	if (rc == 0 && s->lock)
+		rc = commit_locked(s, own, n, e);
+	else if (rc == 0)
 		rc = s->be->commit(s->self, own, n, e);
 	s->commits++;	/* one that failed may have been made all the same */
 	for (i = 0; i < made; i++) {
