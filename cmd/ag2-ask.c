@@ -1,11 +1,13 @@
 /* ag2-ask: asks a model, as a filter over a stream or as a whole turn of an agent; see man/ag2-ask.1. */
 #include "ask/after.h"
+#include "ask/answer_json.h"
 #include "cli.h"
 #include "compare.h"
 #include "explain.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/io.h"
 #include "base/run.h"
 #include "base/utf8.h"
 #include "event/render.h"
@@ -22,12 +24,15 @@
 
 #define TEXT_MAX (16u << 20)
 #define KEY_MAX 8192
+#define SCHEMA_MAX (1u << 20)
 
 static struct {
 	const char *store, *config, *model, *base_url, *model_of, *stream, *record, *replay, *layout, *explain, *compare;
 	struct opt_list tools;
 	bool last, skip_bad, strict, events, dry, verbose, no_stream, as_ag2, check, no_upkeep;
 	long max_rounds, status_fd;
+	bool json;
+	const char *schema;
 	double tool_timeout, timeout, connect_timeout, first_byte_timeout, idle_timeout;
 	long retries;
 } o = { .retries = -1, .max_rounds = TURN_ROUNDS, .status_fd = -1, .tool_timeout = TOOL_TIMEOUT };
@@ -46,6 +51,8 @@ static const struct opt options[] = {
 	{ 'n', "dry-run", OPT_FLAG, &o.dry, NULL, "print the request's body; send and write nothing" },
 	{ 'v', "verbose", OPT_FLAG, &o.verbose, NULL, "say on stderr which tools are called and what was used" },
 	{ 0, "no-stream", OPT_FLAG, &o.no_stream, NULL, "print nothing before the answer is complete" },
+	{ 0, "json", OPT_FLAG, &o.json, NULL, "print one JSON object: text, stop, usage, calls" },
+	{ 0, "schema", OPT_STRING, &o.schema, "FILE", "a JSON Schema that the answer must fit" },
 	{ 0, "as-ag2", OPT_FLAG, &o.as_ag2, NULL, "AG2's rules, event for event" },
 	{ 0, "explain", OPT_OPTIONAL, &o.explain, "json", "say on stderr what is sent and what not, and where the tokens go" },
 	{ 0, "compare", OPT_STRING, &o.compare, "FILE|last", "say on stderr where the request begins to differ from an earlier one" },
@@ -98,6 +105,8 @@ check_options(void)
 		cli_usage(&usage, "--model-of is for a filter");
 	if (o.max_rounds < 1)
 		cli_usage(&usage, "--max-rounds must be 1 or more");
+	if (o.json && o.events)
+		cli_usage(&usage, "--json and --events exclude each other");
 	if (o.retries < -1)
 		cli_usage(&usage, "--retries must be 0 or more");
 	if (o.tool_timeout <= 0)
@@ -677,6 +686,8 @@ print_event(void *arg, const char *line, size_t len, struct err *e)
 {
 	if (o.verbose)
 		say_event(line, len);
+	if (o.json)
+		json_note(line, len);
 	if (!o.events)
 		return 0;
 	cli_write(line, len);
@@ -688,7 +699,7 @@ print_event(void *arg, const char *line, size_t len, struct err *e)
 static void
 finish_text(struct output *out, const struct buf *answer)
 {
-	if (o.events)
+	if (o.events || o.json)
 		return;
 	if (o.no_stream && answer->len > 0) {
 		cli_write(answer->data, answer->len);
@@ -845,13 +856,38 @@ failed(const struct output *out, const struct err *e)
 	return err_status(e->code);
 }
 
+static void
+print_json(const struct turn *t)
+{
+	struct buf text = BUF_INIT;
+
+	json_tell(&text, &t->answer, t->stream);
+	cli_write(text.data, text.len);
+	buf_release(&text);
+}
+
+static struct json_object *
+read_schema(const char *path)
+{
+	struct buf text = BUF_INIT_MAX(SCHEMA_MAX);
+	struct json_object *schema = NULL;
+	struct err e = ERR_INIT;
+
+	if (io_read_file(path, &text, &e) < 0)
+		log_fail(&e);
+	if (json_parse(&schema, text.data, text.len, &e) < 0 || !json_object_is_type(schema, json_type_object))
+		log_die(65, "the schema '%s' is not a JSON object", path);
+	buf_release(&text);
+	return schema;
+}
+
 static int
 run_turn(struct turn *t, struct output *out)
 {
 	struct err e = ERR_INIT;
 
 	t->on_event = print_event;
-	t->on_text = o.events || o.no_stream ? NULL : print_text;
+	t->on_text = o.events || o.json || o.no_stream ? NULL : print_text;
 	t->arg = out;
 	if (turn_run(t, &e) < 0) {
 		if (t->log_failed)
@@ -859,6 +895,8 @@ run_turn(struct turn *t, struct output *out)
 		return failed(out, &e);
 	}
 	finish_text(out, &t->answer);
+	if (o.json)
+		print_json(t);
 	out_flush();
 	if (t->log_failed) {
 		tell_log_failed(t);
@@ -917,6 +955,7 @@ fill_turn(struct session *s, const struct agent *a, const struct buf *text)
 		    strcmp(o.layout, "cache") == 0 ? LAYOUT_CACHE : LAYOUT_AG2,
 		.as_ag2 = o.as_ag2,
 		.stream_answer = !o.no_stream,
+		.schema = o.schema != NULL ? read_schema(o.schema) : NULL,
 		.max_rounds = o.max_rounds,
 	};
 	s->in.events = (struct event_list){ .items = NULL };
@@ -928,6 +967,7 @@ fill_turn(struct session *s, const struct agent *a, const struct buf *text)
 static void
 close_session(struct session *s)
 {
+	json_object_put(s->turn.schema);
 	turn_release(&s->turn);
 	input_release(&s->in);
 	tools_release(&s->tools);

@@ -4,6 +4,7 @@
 #include "base/run.h"
 #include "knowledge.h"
 #include "policy/explain.h"
+#include "schema.h"
 #include "stream.h"
 
 #include <stdlib.h>
@@ -578,7 +579,7 @@ fill_request(const struct turn *t, const struct assembled *a, struct llm_request
 	*r = (struct llm_request){ .config = &t->agent->model, .prompts = *prompts, .prompts_n = n,
 		.context = *prompts + n, .context_n = end - n,
 		.events = a->events.items, .events_n = a->events.n, .tools = *tools, .tools_n = t->tools_n,
-		.stream = t->stream_answer, .as_ag2 = t->as_ag2, .env = t->commands_env };
+		.schema = t->schema, .stream = t->stream_answer, .as_ag2 = t->as_ag2, .env = t->commands_env };
 }
 
 static int
@@ -610,7 +611,7 @@ ask(struct turn *t, const struct assembled *a, struct llm_reply *reply, struct e
 	fill_request(t, a, &r, &prompts, &tools);
 	rc = tell_request(t, &r, e);
 	if (rc == 0)
-		rc = llm_call(&r, t->on_text ? on_text : NULL, &talk, reply, e);
+		rc = llm_call(&r, t->on_text && t->schema == NULL ? on_text : NULL, &talk, reply, e);
 	free(prompts);
 	free(tools);
 	if (rc < 0)
@@ -618,7 +619,7 @@ ask(struct turn *t, const struct assembled *a, struct llm_reply *reply, struct e
 	add_reply_lines(&lines, reply);
 	rc = emit(t, &lines, e);
 	buf_release(&lines);
-	if (rc == 0 && talk.given == 0 && reply->message_len > 0)
+	if (rc == 0 && talk.given == 0 && reply->message_len > 0 && t->schema == NULL)
 		rc = on_text(&talk, reply->message, reply->message_len, e);
 	return rc;
 }
@@ -661,6 +662,44 @@ run_tools(struct turn *t, const struct llm_reply *reply, struct err *e)
 	return rc;
 }
 
+/* An answer that does not fit is asked for once more, as a request of its own. */
+static int
+ask_to_repair(struct turn *t, const char *why, struct err *e)
+{
+	struct buf text = BUF_INIT, line = BUF_INIT;
+	struct text part;
+	int rc;
+
+	buf_addf(&text, "Your answer does not fit the JSON Schema that it must fit: %s. Answer again, with the corrected JSON and nothing else.", why);
+	part = (struct text){ text.data, text.len };
+	build_request(&line, &part, 1);
+	buf_addch(&line, '\n');
+	rc = emit(t, &line, e);
+	t->repaired = true;
+	buf_release(&text);
+	buf_release(&line);
+	return rc;
+}
+
+/* 1 when that is the answer, 0 when it is asked for again. */
+static int
+take_answer(struct turn *t, const struct llm_reply *reply, struct err *e)
+{
+	struct err why = ERR_INIT;
+	struct talk talk = { .turn = t };
+
+	if (t->schema != NULL && schema_check_text(t->schema, reply->message != NULL ? reply->message : "", reply->message_len, &why) < 0) {
+		if (t->repaired)
+			return err_set(e, ERR_UNAVAIL, "the answer does not fit the schema, nor did the one before it: %s", why.msg);
+		return ask_to_repair(t, why.msg, e);
+	}
+	buf_reset(&t->answer);
+	buf_add(&t->answer, reply->message, reply->message_len);
+	if (t->schema != NULL && on_text(&talk, t->answer.data, t->answer.len, e) < 0)
+		return -1;
+	return 1;
+}
+
 /* One model call with what comes before and after it. 1: that was the answer. */
 static int
 round_of(struct turn *t, struct err *e)
@@ -676,9 +715,7 @@ round_of(struct turn *t, struct err *e)
 	} else if (rc == 0) {
 		rc = ask(t, &a, &reply, e);
 		if (rc == 0 && reply.calls_n == 0) {
-			buf_reset(&t->answer);
-			buf_add(&t->answer, reply.message, reply.message_len);
-			rc = 1;
+			rc = take_answer(t, &reply, e);
 		} else if (rc == 0 && run_interrupted()) {
 			rc = err_set(e, ERR_UNAVAIL, "interrupted");
 		} else if (rc == 0) {

@@ -32,6 +32,9 @@ struct turn {
 	enum { LAYOUT_AS_MARKED, LAYOUT_AG2, LAYOUT_CACHE } layout;	/* prompts at the end: those that came so; none; also the policies' */
 	bool as_ag2;				/* AG2's layout, too */
 	bool stream_answer;			/* ask for the answer in pieces, which on_text then gets as they arrive */
+	/* JSON Schema that the answer must fit, checked here, too; one that does not is asked for once more, in a request that says
+	 * why. Its text is given to on_text only when it fits. NULL: none. */
+	struct json_object *schema;
 	long max_rounds;			/* 0: TURN_ROUNDS */
 	/* What the caller sees as it happens; either may be NULL. Non-zero (e set) ends the turn. on_text
 	 * gets every response's text, also what comes with tool calls (each then a line of its own). */
@@ -52,6 +55,7 @@ struct turn {
 	/* private */
 	struct buf unsaved;			/* lines that are part of the history and not in the log */
 	char last_byte;				/* of the text given out */
+	bool repaired;				/* the answer was asked for once more */
 	long round;				/* model calls before this one */
 };
 

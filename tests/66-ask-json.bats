@@ -1,0 +1,74 @@
+# ag2-ask --json and --schema.
+
+load helper
+load scripted
+
+setup() {
+	clean_environment
+	model_init
+	export AG2_STORE=disk:$TMP/st
+	echo '{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"}},"required":["name","age"],"additionalProperties":false}' >person
+}
+
+ask() {
+	ag2-ask -m "$MODEL" --stream s "$@"
+}
+
+@test "--json prints one object with the answer and what was called" {
+	tool add 'jq ".a + .b"'
+	tool no 'echo broken >&2; exit 1'
+	answer_calls c1 add '{"a": 2, "b": 3}' c2 no '{}'
+	answer_text "It is 5."
+	run -0 --separate-stderr ask --json --tool ./add --tool ./no 2+3
+	[ "${#lines[@]}" -eq 1 ]
+	[ "$(jq -r .text <<<"$output")" = "It is 5." ]
+	[ "$(jq -c '.calls[0]' <<<"$output")" = '{"id":"c1","name":"add","arguments":{"a":2,"b":3},"result":"5"}' ] || fail "$output"
+	[ "$(jq -r '.calls[1].error' <<<"$output" | grep -c broken)" -eq 1 ]
+	[ "$(jq -r .stream <<<"$output")" = s ]
+}
+
+@test "--json prints nothing after a failure, and excludes --events" {
+	run --separate-stderr ag2-ask -m 'exec:exit 3' --json q </dev/null
+	status_is 69
+	output_is ''
+	run ask --json --events q
+	status_is 64
+}
+
+@test "an answer that fits the schema is printed" {
+	answer_text '{"name": "Ada", "age": 36}'
+	run -0 --separate-stderr ask --schema person "Who?"
+	output_is '{"name": "Ada", "age": 36}'
+	[ "$(asked)" -eq 1 ]
+}
+
+@test "one that does not is asked for once more, and told why; only what fits is printed" {
+	answer_text '{"name": "Ada", "age": "old"}'
+	answer_text '{"name": "Ada", "age": 36}'
+	run -0 --separate-stderr ask --schema person "Who?"
+	output_is '{"name": "Ada", "age": 36}'
+	[ "$(asked)" -eq 2 ]
+	tail -n 1 "$MODEL_DIR/sent.2" | grep -q 'age: no integer'
+	ag2-store log cat --current s >log
+	events_are log ModelRequest ModelResponse ModelRequest ModelResponse
+}
+
+@test "after the second one that does not fit it is 69, and nothing is printed" {
+	answer_text 'Sure!'
+	answer_text '{"name": "Ada"}'
+	run --separate-stderr ask --schema person "Who?"
+	status_is 69
+	output_is ''
+	has "'age' is missing" "$stderr"
+	[ "$(asked)" -eq 2 ]
+}
+
+@test "a schema that is not there is 66, one that is none 65; -n shows how it is sent" {
+	run ask --schema nowhere q
+	status_is 66
+	echo '[]' >list
+	run ask --schema list q
+	status_is 65
+	ag2-ask -n -m anthropic:m --schema person q </dev/null >body
+	[ "$(jq -c .output_config.format.schema body)" = "$(cat person)" ]
+}
