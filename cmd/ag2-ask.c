@@ -20,6 +20,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define TEXT_MAX (16u << 20)
@@ -31,7 +32,7 @@ static struct {
 	struct opt_list tools;
 	bool last, skip_bad, strict, events, dry, verbose, no_stream, as_ag2, check, no_upkeep;
 	long max_rounds, status_fd;
-	bool json;
+	bool json, confirm;
 	const char *schema;
 	double tool_timeout, timeout, connect_timeout, first_byte_timeout, idle_timeout;
 	long retries;
@@ -59,6 +60,7 @@ static const struct opt options[] = {
 	{ 0, "layout", OPT_STRING, &o.layout, "ag2|cache", "where prompts go that change often; cache: to the end" },
 	{ 0, "check", OPT_FLAG, &o.check, NULL, "only check the agent file; 1 when its policies' order is wrong" },
 	{ 0, "tool", OPT_LIST, &o.tools, "FILE|knowledge", "a tool the model may call; may be repeated" },
+	{ 0, "confirm", OPT_FLAG, &o.confirm, NULL, "ask on the terminal before each tool call" },
 	{ 0, "max-rounds", OPT_INT, &o.max_rounds, "N", "model calls of one turn (50)" },
 	{ 0, "tool-timeout", OPT_SECONDS, &o.tool_timeout, "S", "seconds a tool may take (120)" },
 	{ 0, "timeout", OPT_SECONDS, &o.timeout, "S", "seconds a model call may take in all (600)" },
@@ -319,6 +321,32 @@ key_from_command(const struct agent *a, const char *command)
 	return key;
 }
 
+/* Its first line; whoever else may read the file may have the key. */
+static char *
+key_from_file(const struct agent *a, const char *name)
+{
+	char *path = name[0] == '/' || a->dir == NULL ? xstrdup(name) : xasprintf("%s/%s", a->dir, name), *key;
+	struct buf text = BUF_INIT_MAX(KEY_MAX);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct err e = ERR_INIT;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		log_die(errno == EACCES ? 77 : 78, "cannot read the key's file '%s': %s", path, strerror(errno));
+	if ((st.st_mode & 077) != 0)
+		log_die(77, "the key's file '%s' can be read by others: chmod 600 it", path);
+	if (io_read_all(fd, &text, "the key", &e) < 0)
+		log_die(78, "the key's file '%s' cannot be read", path);
+	close(fd);
+	key = xmemdup0(text.data, strcspn(text.data, "\r\n"));
+	explicit_bzero(text.data, text.len);
+	buf_release(&text);
+	if (key[0] == '\0')
+		log_die(78, "the key's file '%s' is empty", path);
+	free(path);
+	return key;
+}
+
 static void
 find_key(struct agent *a)
 {
@@ -329,6 +357,10 @@ find_key(struct agent *a)
 		return;
 	if (c->api_key_cmd != NULL) {
 		c->api_key = key_from_command(a, c->api_key_cmd);
+		return;
+	}
+	if (c->api_key_file != NULL) {
+		c->api_key = key_from_file(a, c->api_key_file);
 		return;
 	}
 	key = cli_env(name);
@@ -856,6 +888,34 @@ failed(const struct output *out, const struct err *e)
 	return err_status(e->code);
 }
 
+static int terminal = -1;
+
+/* Whatever a model writes is shown before it runs, with nothing in it that a terminal would obey. */
+static bool
+confirmed(const struct call *call)
+{
+	struct buf shown = BUF_INIT;
+	char answer[1000];	/* a line, as terminals give them */
+	bool told;
+
+	buf_adds(&shown, "ag2-ask: run ");
+	scrub(&shown, call->name, strlen(call->name), false);
+	buf_addch(&shown, ' ');
+	scrub(&shown, call->arguments, strlen(call->arguments), false);
+	buf_adds(&shown, "? [y/N] ");
+	out_flush();
+	told = io_write_all(terminal, shown.data, shown.len) == 0;
+	buf_release(&shown);
+	return told && io_read(terminal, answer, sizeof(answer)) > 0 && (answer[0] == 'y' || answer[0] == 'Y');
+}
+
+static void
+open_terminal(void)
+{
+	if (o.confirm && (terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)) < 0)
+		log_die(78, "--confirm needs a terminal, and there is none");
+}
+
 static void
 print_json(const struct turn *t)
 {
@@ -939,6 +999,7 @@ open_session(struct session *s, struct agent *a, bool has_text)
 static void
 fill_turn(struct session *s, const struct agent *a, const struct buf *text)
 {
+	open_terminal();
 	s->turn = (struct turn){
 		.agent = a,
 		.store = is_filter() ? NULL : s->store,
@@ -948,7 +1009,7 @@ fill_turn(struct session *s, const struct agent *a, const struct buf *text)
 		.prompts_n = s->in.prompts_n,
 		.text = text ? text->data : NULL,
 		.text_len = text ? text->len : 0,
-		.env = { s->store, (const char *const *)s->for_tools.items, o.tool_timeout },
+		.env = { s->store, (const char *const *)s->for_tools.items, o.tool_timeout, o.confirm ? confirmed : NULL },
 		.commands_env = (const char *const *)s->commands.items,
 		.on_explain = o.explain != NULL ? tell_explained : NULL,
 		.layout = o.layout == NULL ? (a->layout_cache ? LAYOUT_CACHE : LAYOUT_AS_MARKED) :

@@ -197,7 +197,7 @@ struct model_map {
 static int
 refuse_key(struct reader *r, const struct node *n, void *at, struct err *e)
 {
-	return fail(r, n, e, "keys are not kept in this file: name a variable with api_key_env, or a command with api_key_cmd");
+	return fail(r, n, e, "keys are not kept in this file: name a variable with api_key_env, a command with api_key_cmd, or a file with api_key_file");
 }
 
 static void
@@ -266,6 +266,7 @@ model_map(struct reader *r, const struct node *n, struct llm_config *c, struct e
 		MODEL_KEY(base_url, set_word),
 		MODEL_KEY(api_key_env, set_word),
 		MODEL_KEY(api_key_cmd, set_word),
+		MODEL_KEY(api_key_file, set_word),
 		MODEL_KEY(api_key, refuse_key),
 		MODEL_KEY(temperature, set_number),
 		MODEL_KEY(max_tokens, set_count),

@@ -24,6 +24,7 @@ struct tool_env {
 	struct store *store;			/* for the knowledge tool */
 	const char *const *env;			/* NAME=value, or NAME to remove (the API keys); NULL-terminated */
 	double timeout;				/* seconds; 0: TOOL_TIMEOUT */
+	bool (*allowed)(const struct call *call);	/* asked before each call; one that is not allowed is an error result. NULL: all are */
 };
 
 /*

@@ -299,3 +299,18 @@ r_completed() {
 	status_is 69
 	has "sent nothing for 0.3 seconds" "$stderr"
 }
+
+@test "the key may come from a file that nobody else can read" {
+	{ echo "$a_start"; a_text ok; a_end end_turn; } | events any
+	agent anthropic:claude-x 'api_key_file: key'
+	(umask 077 && echo sk-from-file >key)
+	run -0 ask Hi
+	has_head 1 'Authorization: Bearer sk-from-file'
+	chmod 640 key
+	run ask Hi
+	status_is 77
+	hasnt sk-from-file
+	rm key
+	run ask Hi
+	status_is 78
+}

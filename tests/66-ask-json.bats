@@ -1,4 +1,4 @@
-# ag2-ask --json and --schema.
+# ag2-ask --json, --schema and --confirm.
 
 load helper
 load scripted
@@ -71,4 +71,26 @@ ask() {
 	status_is 65
 	ag2-ask -n -m anthropic:m --schema person q </dev/null >body
 	[ "$(jq -c .output_config.format.schema body)" = "$(cat person)" ]
+}
+
+@test "--confirm asks on the terminal before each call, and no is an error result" {
+	tool mark 'echo ran >>marks; echo done'
+	answer_calls c1 mark '{"a": 1}'
+	answer_text "first"
+	answer_calls c2 mark '{"a": 2}'
+	answer_text "second"
+	export MODEL
+	echo y | script -qec 'ag2-ask -m "$MODEL" --stream s --confirm --tool ./mark q' /dev/null >shown
+	grep -q 'run mark {"a": 1}?' shown
+	[ "$(cat marks)" = ran ]
+	echo n | script -qec 'ag2-ask -m "$MODEL" --stream s --confirm --tool ./mark q' /dev/null >shown
+	[ "$(wc -l <marks)" -eq 1 ]
+	ag2-store log cat --current s | grep -q 'the user did not allow this call'
+}
+
+@test "--confirm without a terminal is 78" {
+	tool mark 'echo done'
+	run setsid -w ag2-ask -m "$MODEL" --stream s --confirm --tool ./mark q </dev/null
+	status_is 78
+	has "needs a terminal"
 }

@@ -14,6 +14,7 @@ struct llm_config {
 	char *base_url;			/* NULL: the provider's own */
 	char *api_key_env;		/* NULL: the provider's own, OPENAI_API_KEY */
 	char *api_key_cmd;		/* prints the key as its first line, run by the command that asks; NULL: none */
+	char *api_key_file;		/* holds the key in its first line, and is nobody else's to read; NULL: none */
 	char *api_key;			/* the value, read by the command from its environment; never printed; NULL when there is none */
 	double temperature;		/* below 0: not sent */
 	long max_tokens;		/* 0: not sent */

@@ -84,6 +84,7 @@ llm_config_release(struct llm_config *c)
 	if (c->api_key != NULL)
 		explicit_bzero(c->api_key, strlen(c->api_key));
 	free(c->api_key);
+	free(c->api_key_file);
 	free(c->api_version);
 	json_object_put(c->options);
 	free(c->cwd);
