@@ -338,6 +338,8 @@ bgsave_failed() {
 	run -64 ag2-store -s redis://localhost:99999/ ls
 	has port
 	run -64 ag2-store -s "$url?prefix=%zz" ls
+	run -78 ag2-store -s rediss://localhost/0 ls
+	has TLS
 	run -78 ag2-store -s "$url?db=99" ls
 	has databases
 }

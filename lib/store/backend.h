@@ -48,6 +48,6 @@ int store_tree_order(const char *a, const char *b);
 /* What an open store is made of, and how many commits were made through it. */
 const struct store_backend *store_backend_of(const struct store *s, void **self, uint64_t *commits);
 
-extern const struct store_backend store_disk, store_sqlite, store_redis, store_redis_unix, store_memory;
+extern const struct store_backend store_disk, store_sqlite, store_redis, store_redis_unix, store_redis_tls, store_memory;
 
 #endif

@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/opts.h"
 #include "base/run.h"
 
 #include <stdio.h>
@@ -162,7 +161,7 @@ take_address(struct redis_place *p, const char *at, size_t len, struct err *e)
 }
 
 struct url_options {
-	char *prefix, *password_cmd, *db, *timeout;
+	char *prefix, *password_cmd, *db;
 };
 
 static int
@@ -170,7 +169,6 @@ take_option(struct redis_place *p, struct url_options *u, const char *text, size
 {
 	struct { const char *name; char **to; } known[] = {
 		{ "prefix=", &u->prefix }, { "password_cmd=", &u->password_cmd }, { "db=", &u->db }, { "user=", &p->user },
-		{ "timeout=", &u->timeout },
 	};
 	size_t i, n;
 
@@ -227,21 +225,6 @@ take_password(struct redis_store *s, const char *command, struct err *e)
 }
 
 static int
-take_timeout(struct redis_store *s, const char *given, struct err *e)
-{
-	double seconds;
-
-	if (given == NULL)
-		return 0;
-	if (parse_seconds(given, "the store's URL: timeout", &seconds, e) < 0)
-		return -1;
-	if (seconds <= 0 || seconds > 86400)
-		return err_set(e, ERR_USAGE, "the store's URL: a timeout is some seconds, not %s", given);
-	s->o.timeout_ms = (unsigned)(seconds * 1000) + 1;
-	return 0;
-}
-
-static int
 take_url(struct redis_store *s, const char *where, bool socket, struct err *e)
 {
 	const char *mark = strchr(where, '?'), *text = mark ? mark + 1 : "";
@@ -263,13 +246,10 @@ take_url(struct redis_store *s, const char *where, bool socket, struct err *e)
 	if (rc == 0)
 		rc = take_prefix(s, u.prefix, e);
 	if (rc == 0)
-		rc = take_timeout(s, u.timeout, e);
-	if (rc == 0)
 		rc = take_password(s, u.password_cmd, e);
 	free(u.prefix);
 	free(u.password_cmd);
 	free(u.db);
-	free(u.timeout);
 	return rc;
 }
 
@@ -762,7 +742,13 @@ redis_commit(void *self, struct store_op *ops, size_t n, struct err *e)
 	return s->wait_disk ? wait_disk(s, e) : 0;
 }
 
-static const char *const options[] = { "prefix=", "password_cmd=", "db=", "user=", "timeout=", NULL };
+static int
+redis_tls_open(void **self, const char *where, const struct store_options *o, struct err *e)
+{
+	return err_set(e, ERR_CONFIG, "rediss: this build speaks no TLS; a tunnel (stunnel, ssh -L) and redis:// or redis+unix: do");
+}
+
+static const char *const options[] = { "prefix=", "password_cmd=", "db=", "user=", NULL };
 
 #define COMMON \
 	.options = options, .close = redis_close, .stat = redis_stat, .list = redis_list, .file_open = redis_file_open, \
@@ -782,5 +768,13 @@ const struct store_backend store_redis_unix = {
 	.scheme = "redis+unix",
 	.summary = "redis+unix:/SOCKET?db=DB&prefix=PREFIX, the same on this host",
 	.open = redis_unix_open,
+	COMMON
+};
+
+const struct store_backend store_redis_tls = {
+	.scheme = "rediss",
+	.summary = "rediss://..., the same over TLS: not in this build",
+	.remote = true,
+	.open = redis_tls_open,
 	COMMON
 };

@@ -1,6 +1,7 @@
 #include "store/store.h"
 
 #include "base/alloc.h"
+#include "base/opts.h"
 #include "base/sha1.h"
 #include "path.h"
 #include "store/backend.h"
@@ -15,6 +16,7 @@ static const struct store_backend *const backends[] = {
 	&store_sqlite,
 	&store_redis,
 	&store_redis_unix,
+	&store_redis_tls,
 	&store_memory,
 };
 #define BACKENDS (sizeof(backends) / sizeof(backends[0]))
@@ -155,8 +157,28 @@ one_option(const char *text, size_t len, const char *more, struct store_options 
 		o->lock = text[5] == '1';
 		return 0;
 	}
-	return err_set(e, ERR_USAGE, "'%.*s' is no option of a store; there are sync=normal, sync=full, lock=1%s",
+	return err_set(e, ERR_USAGE, "'%.*s' is no option of a store; there are sync=normal, sync=full, lock=1, timeout=%s",
 	    (int)(len < 100 ? len : 100), text, more);
+}
+
+/* "timeout=S": 1 when it is that, 0 when it is another option. */
+static int
+take_timeout(const char *text, size_t len, struct store_options *o, struct err *e)
+{
+	const size_t n = strlen("timeout=");
+	double seconds = 0;
+	char *given;
+	int rc;
+
+	if (len < n || memcmp(text, "timeout=", n) != 0)
+		return 0;
+	given = xmemdup0(text + n, len - n);
+	rc = parse_seconds(given, "timeout", &seconds, e);
+	if (rc == 0 && (seconds <= 0 || seconds > 86400))
+		rc = err_set(e, ERR_USAGE, "a timeout of %s seconds", given);
+	free(given);
+	o->timeout_ms = (unsigned)(seconds * 1000) + 1;
+	return rc < 0 ? -1 : 1;
 }
 
 /* Whether it is one of the back end's own. */
@@ -188,8 +210,9 @@ take_options(struct location *l, struct store_options *o, struct err *e)
 		len = strcspn(text, "&");
 		if (len > 0 && is_own_option(l->be, text, len))
 			buf_addf(&own, "%c%.*s", own.len == 0 ? '?' : '&', (int)len, text);
-		else if (len > 0)
+		else if (len > 0 && (rc = take_timeout(text, len, o, e)) == 0)
 			rc = one_option(text, len, more.data, o, e);
+		rc = rc < 0 ? -1 : 0;
 	}
 	if (own.len > 0)
 		buf_adds(&l->own, own.data);
