@@ -414,6 +414,27 @@ on_terminal() {
 	hasnt .ag2
 }
 
+@test "tree -l, -a and --json" {
+	put /a/b 12345
+	put /.ag2/x y
+	run -0 ag2-store tree -l
+	[[ ${lines[2]} =~ ^'    └── ['[0-9]+' 5 '[0-9]+s']  b'$ ]] || fail "$output"
+	hasnt .ag2
+	run -0 ag2-store tree -a
+	has .ag2
+	ag2-store tree --json >got
+	ag2-store ls -R --json >want
+	same want got
+	[ -s got ]
+}
+
+@test "stat: size for people too, and the age" {
+	head -c 3000 /dev/zero | ag2-store write /f
+	AG2_NOW=$(ag2-store stat --json /f | jq '.modified + 7300') run -0 ag2-store stat /f
+	has "size:     3000 (2.9K)"
+	has "age:      2h"
+}
+
 @test "tree draws what is below" {
 	for f in a/b/c a/d e; do put "/$f" x; done
 	ag2-store tree >got

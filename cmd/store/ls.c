@@ -1,14 +1,12 @@
 #include "command.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
-#include "base/utf8.h"
 #include "path.h"
+#include "screen.h"
+#include "walk.h"
 
-#include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <wchar.h>
 
 static bool all, details, recursive, one, nul, as_json;
 static int version_width = 1, size_width = 1;	/* of the directory that is printed */
@@ -80,17 +78,10 @@ static size_t
 shown_width(const struct entry *entry)
 {
 	struct buf shown = BUF_INIT;
-	size_t width = entry->dir, i = 0, n;
-	uint32_t c;
-	int w;
+	size_t width;
 
 	scrub(&shown, entry->name, strlen(entry->name), false);
-	while (i < shown.len) {
-		n = utf8_decode(shown.data + i, shown.len - i, &c);
-		w = n > 0 ? wcwidth((wchar_t)c) : 1;
-		width += w >= 0 ? (size_t)w : 1;
-		i += n > 0 ? n : 1;
-	}
+	width = text_columns(shown.data, shown.len) + entry->dir;
 	buf_release(&shown);
 	return width;
 }
@@ -101,7 +92,6 @@ print_columns(const struct entries *list)
 {
 	size_t i, row, width = 1, columns, rows, w;
 
-	setlocale(LC_CTYPE, "");
 	for (i = 0; i < list->n; i++) {
 		w = shown_width(&list->items[i]) + 2;
 		width = w > width ? w : width;
@@ -121,25 +111,6 @@ print_columns(const struct entries *list)
 }
 
 static void
-age(char out[16], double mtime)
-{
-	static const struct { double seconds; char unit; } units[] = {
-		{ 31557600, 'y' }, { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 0, 's' }
-	};
-	double seconds = clock_now() - mtime;
-	size_t i = 0;
-
-	snprintf(out, 16, "-");
-	if (mtime < 0)
-		return;
-	if (seconds < 0)
-		seconds = 0;
-	while (seconds < units[i].seconds)
-		i++;
-	snprintf(out, 16, "%.0f%c", units[i].seconds > 0 ? (double)(long)(seconds / units[i].seconds) : seconds, units[i].unit);
-}
-
-static void
 print_details(const struct store_stat *st)
 {
 	char when[16];
@@ -148,7 +119,7 @@ print_details(const struct store_stat *st)
 		out_printf("%*s %*s %5s  ", version_width, "-", size_width, "-", "-");
 		return;
 	}
-	age(when, st->mtime);
+	human_age(when, st->mtime);
 	out_printf("%*llu %*llu %5s  ", version_width, (unsigned long long)st->version, size_width, (unsigned long long)st->size, when);
 }
 
@@ -282,18 +253,32 @@ struct tree {
 	struct store *s;
 	struct buf indent;
 	unsigned long dirs, files;
+	unsigned flags;
 };
+
+/* What stands before a file's name with -l. */
+static void
+print_leaf_details(const struct store_stat *st)
+{
+	char size[16], when[16];
+
+	human_size(size, st->size);
+	human_age(when, st->mtime);
+	out_printf("[%llu %s %s]  ", (unsigned long long)st->version, size, when);
+}
 
 static void
 branch(struct tree *t, const char *path)
 {
-	struct entries list = gather(t->s, path, 0);
+	struct entries list = gather(t->s, path, t->flags);
 	size_t i, indent = t->indent.len;
 	char *inner;
 
 	for (i = 0; i < list.n; i++) {
 		out_write(t->indent.data, t->indent.len);
 		out_puts(i + 1 < list.n ? "├── " : "└── ");
+		if (details && !list.items[i].dir)
+			print_leaf_details(&list.items[i].st);
 		print_name(list.items[i].name, list.items[i].dir);
 		out_puts("\n");
 		*(list.items[i].dir ? &t->dirs : &t->files) += 1;
@@ -310,9 +295,20 @@ branch(struct tree *t, const char *path)
 }
 
 static int
+print_entry_json(void *arg, const char *path, bool dir, const struct store_stat *st)
+{
+	struct store_stat known = *st;
+
+	known.dir = dir;
+	print_json(path, &known);
+	return WALK_ON;
+}
+
+static int
 run_tree(char **args, int n)
 {
-	struct tree t = { .s = open_store(STORE_READ), .indent = BUF_INIT };
+	struct tree t = { .s = open_store(STORE_READ), .indent = BUF_INIT,
+		.flags = (all ? STORE_LIST_ALL : 0) | (details || as_json ? STORE_LIST_STAT : 0) };
 	struct buf path = BUF_INIT;
 	struct store_stat st = { .dir = true };
 	struct err e = ERR_INIT;
@@ -325,6 +321,8 @@ run_tree(char **args, int n)
 		fail(&e);
 	if (there == 0) {
 		log_warn("'%s' is not in the store", path.data);
+	} else if (as_json) {
+		walk(t.s, path.data, t.flags, print_entry_json, NULL);
 	} else {
 		print_name(path.data, false);
 		out_puts("\n");
@@ -337,10 +335,18 @@ run_tree(char **args, int n)
 	return there > 0 ? 0 : 1;
 }
 
+static const struct opt tree_table[] = {
+	{ 'a', "all", OPT_FLAG, &all, NULL, "also what ag2 keeps for itself, in /.ag2" },
+	{ 'l', "long", OPT_FLAG, &details, NULL, "version, size and age before each file" },
+	{ 0, "json", OPT_FLAG, &as_json, NULL, "no drawing: one JSON object a line, as ls -R --json" },
+	{ 0 }
+};
+
 const struct command command_tree = {
 	.name = "tree",
-	.operands = "[PATH]",
+	.operands = "[-al] [--json] [PATH]",
 	.summary = "draw everything below a directory",
+	.table = tree_table,
 	.min = 0, .max = 1,
 	.run = run_tree,
 };

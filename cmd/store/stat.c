@@ -1,4 +1,4 @@
-#include "command.h"
+#include "walk.h"
 
 #include "event/json.h"
 #include "path.h"
@@ -54,7 +54,7 @@ print_lines(const char *path, const struct store_stat *st)
 {
 	struct tm tm;
 	time_t t = (time_t)floor(st->mtime);
-	char when[40] = "unknown";
+	char when[40] = "unknown", age[16], size[16];
 
 	out_puts("path:     ");
 	cli_name(path);
@@ -63,8 +63,10 @@ print_lines(const char *path, const struct store_stat *st)
 		return;
 	if (st->mtime >= 0 && gmtime_r(&t, &tm) != NULL)
 		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	out_printf("size:     %llu\nversion:  %llu\nmodified: %s\n", (unsigned long long)st->size,
-	    (unsigned long long)st->version, when);
+	human_size(size, st->size);
+	human_age(age, st->mtime);
+	out_printf("size:     %llu%s%s%s\nversion:  %llu\nmodified: %s\nage:      %s\n", (unsigned long long)st->size,
+	    st->size < 1024 ? "" : " (", st->size < 1024 ? "" : size, st->size < 1024 ? "" : ")", (unsigned long long)st->version, when, age);
 }
 
 static bool as_json;

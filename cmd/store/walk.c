@@ -102,6 +102,25 @@ human_size(char out[16], uint64_t bytes)
 }
 
 void
+human_age(char out[16], double mtime)
+{
+	static const struct { double seconds; char unit; } units[] = {
+		{ 31557600, 'y' }, { 86400, 'd' }, { 3600, 'h' }, { 60, 'm' }, { 0, 's' }
+	};
+	double seconds = clock_now() - mtime;
+	size_t i = 0;
+
+	snprintf(out, 16, "-");
+	if (mtime < 0)
+		return;
+	if (seconds < 0)
+		seconds = 0;
+	while (seconds < units[i].seconds)
+		i++;
+	snprintf(out, 16, "%.0f%c", units[i].seconds > 0 ? (double)(long)(seconds / units[i].seconds) : seconds, units[i].unit);
+}
+
+void
 progress_begin(struct progress *p)
 {
 	const char *term = cli_env("TERM");

@@ -30,5 +30,7 @@ void progress_end(struct progress *p);		/* takes the line away */
 
 /* Bytes for people: "812", "1.5K", "12M". */
 void human_size(char out[16], uint64_t bytes);
+/* How long ago: "12s", "3h", "8d"; "-" for what is below 0. */
+void human_age(char out[16], double mtime);
 
 #endif
