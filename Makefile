@@ -4,6 +4,7 @@ VERSION  = 0.1.0
 PREFIX   = /usr/local
 BINDIR   = $(PREFIX)/bin
 MANDIR   = $(PREFIX)/share/man
+DATADIR  = $(PREFIX)/share
 DESTDIR  =
 CC      ?= cc
 BUILD    = build/release
@@ -83,6 +84,10 @@ lint-sh:
 bench: all $(TOOLS)
 	AG2_BUILD=$(BUILD) sh tests/bench
 
+# $(call completions,PROGRAM) are the files of its completion, which the program itself prints.
+completions = $(DESTDIR)$(DATADIR)/bash-completion/completions/$(1) $(DESTDIR)$(DATADIR)/zsh/site-functions/_$(1) \
+	$(DESTDIR)$(DATADIR)/fish/vendor_completions.d/$(1).fish
+
 # $(call section,FILE) is the directory of a page.
 section  = $(DESTDIR)$(MANDIR)/man$(subst .,,$(suffix $(1)))
 
@@ -90,9 +95,15 @@ install: all
 	install -d $(DESTDIR)$(BINDIR)
 	install -m 755 $(PROGRAMS:%=$(BUILD)/bin/%) $(DESTDIR)$(BINDIR)
 	$(foreach page,$(MAN),install -D -m 644 -t $(call section,$(page)) $(page) &&) :
+	install -d $(dir $(call completions,x))
+	for p in $(PROGRAMS); do \
+		$(BUILD)/bin/$$p --completion=bash >$(DESTDIR)$(DATADIR)/bash-completion/completions/$$p && \
+		$(BUILD)/bin/$$p --completion=zsh >$(DESTDIR)$(DATADIR)/zsh/site-functions/_$$p && \
+		$(BUILD)/bin/$$p --completion=fish >$(DESTDIR)$(DATADIR)/fish/vendor_completions.d/$$p.fish || exit 1; \
+	done
 
 uninstall:
-	rm -f $(PROGRAMS:%=$(DESTDIR)$(BINDIR)/%) $(foreach page,$(MAN),$(call section,$(page))/$(notdir $(page)))
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(BINDIR)/%) $(foreach p,$(PROGRAMS),$(call completions,$(p))) $(foreach page,$(MAN),$(call section,$(page))/$(notdir $(page)))
 
 clean:
 	rm -rf build

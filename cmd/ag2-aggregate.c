@@ -1,5 +1,6 @@
 /* ag2-aggregate: what an agent learns from its streams goes into its memory. */
 #include "aggregate/all.h"
+#include "complete.h"
 
 #include "base/alloc.h"
 #include "base/run.h"
@@ -56,7 +57,25 @@ print_strategies(void)
 	}
 }
 
+static void
+complete(int n, char **words)
+{
+	struct complete_state st = { 0 };
+	struct aggregate_info info;
+	char *text;
+	size_t i;
+
+	if (complete_option(table, NULL, words, n, false, &st))
+		return;
+	for (i = 0; aggregate_list(i, &info); i++) {
+		text = xasprintf("%s%s", info.name, info.params[0] != '\0' ? ":" : "");
+		complete_offer(words[n - 1], text, info.summary);
+		free(text);
+	}
+}
+
 static const struct opts usage = {
+	.complete = complete,
 	.program = "ag2-aggregate",
 	.usage = "ag2-aggregate [-s URL] [-c FILE] --stream S|--all [OPTION...] [STRATEGY]\n"
 		"       ag2-aggregate [--existing FILE] [OPTION...] STRATEGY <events >text",

@@ -1,6 +1,7 @@
 /* ag2-assemble: a stream in, what the model is to see out. */
 #include "cli.h"
 #include "compare.h"
+#include "complete.h"
 #include "explain.h"
 
 #include "base/alloc.h"
@@ -370,10 +371,41 @@ release(struct setting *s)
 	agent_release(&s->agent);
 }
 
+/* Policies, and behind a colon or a comma the keys of one. */
+static void
+complete(int n, char **words)
+{
+	const char *word = words[n - 1], *colon = strchr(word, ':'), *comma = strrchr(word, ','), *p;
+	struct complete_state st = { 0 };
+	struct policy_info info;
+	char *text;
+	size_t i, len, known;
+
+	if (complete_option(table, NULL, words, n, false, &st))
+		return;
+	for (i = 0; policy_list(i, &info); i++) {
+		if (colon == NULL) {
+			text = xasprintf("%s%s", info.name, info.params[0] != '\0' ? ":" : "");
+			complete_offer(word, text, info.summary);
+			free(text);
+			continue;
+		}
+		if (strlen(info.name) != (size_t)(colon - word) || strncmp(info.name, word, strlen(info.name)) != 0)
+			continue;
+		known = (size_t)((comma ? comma : colon) + 1 - word);
+		for (p = info.params; *p != '\0'; p += len + (p[len] == ',')) {
+			len = strcspn(p, ",");
+			text = xasprintf("%.*s%.*s%s", (int)known, word, (int)strcspn(p, "=,"), p, p[strcspn(p, "=,")] == '=' ? "=" : "");
+			complete_offer(word, text, NULL);
+			free(text);
+		}
+	}
+}
+
 int
 main(int argc, char **argv)
 {
-	struct opts o = { .program = "ag2-assemble",
+	struct opts o = { .program = "ag2-assemble", .complete = complete,
 		.usage = "ag2-assemble [-s URL] [-c FILE] [--prompt TEXT] [--stream S] [--skip-bad|--strict] [--check] [--explain[=json]] [--compare FILE] [--layout=ag2|cache] [--as-ag2] [POLICY...]",
 		.summary = "Turns a stream of events into what the model is to see.", .table = table };
 	struct setting s = { 0 };

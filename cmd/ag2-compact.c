@@ -1,4 +1,5 @@
 /* ag2-compact: the old part of a history goes, what stays can stand alone; see man/ag2-compact.1. */
+#include "complete.h"
 #include "upkeep_cmd.h"
 
 #include "base/alloc.h"
@@ -194,10 +195,27 @@ pass(struct compact *c, struct upkeep_cmd *u)
 	compact(c, u);
 }
 
+static void
+complete(int n, char **words)
+{
+	struct complete_state st = { 0 };
+	struct compact_info info;
+	char *text;
+	size_t i;
+
+	if (complete_option(table, NULL, words, n, false, &st))
+		return;
+	for (i = 0; compact_list(i, &info); i++) {
+		text = xasprintf("%s%s", info.name, info.params[0] != '\0' ? ":" : "");
+		complete_offer(words[n - 1], text, info.summary);
+		free(text);
+	}
+}
+
 int
 main(int argc, char **argv)
 {
-	struct opts o = { .program = "ag2-compact",
+	struct opts o = { .program = "ag2-compact", .complete = complete,
 		.usage = "ag2-compact [-s URL] [-c FILE] [--stream S [-i]] [--skip-bad|--strict] [-m MODEL] [--max-events N]\n"
 		    "                   [--max-tokens N] [--chars-per-token N] [--status-fd N] [STRATEGY]\n"
 		    "       ag2-compact [-s URL] [-c FILE] --stream S --undo",

@@ -1,5 +1,6 @@
 /* ag2-store: looks into a knowledge store and changes it. Everything but the table is in store/. */
 #include "store/command.h"
+#include "complete.h"
 
 #include "config.h"
 #include "stream.h"
@@ -239,6 +240,80 @@ help(int argc, char **argv)
 	return dispatch(commands, n, args);
 }
 
+/* ---- completion ---- */
+
+static void
+offer_commands(const struct command *const *list, const char *word)
+{
+	for (; *list != NULL; list++)
+		complete_offer(word, (*list)->name, (*list)->summary);
+	if (list == commands)
+		complete_offer(word, "help", "what a command does and takes");
+}
+
+/* What a usage line, `[--json] [-n N] PATH [FILE]`, calls the operand at index; what ends in dots is all that follow, too. */
+static void
+operand_kind(const char *operands, int index, char kind[32])
+{
+	bool more = false;
+	size_t len;
+	int seen = 0;
+
+	kind[0] = '\0';
+	for (; operands != NULL && *operands != '\0' && seen <= index; operands += strspn(operands, " ")) {
+		len = strcspn(operands, " ");
+		if (operands[0] == '-' || strncmp(operands, "[-", 2) == 0) {
+			if (operands[0] == '[' && memchr(operands, ']', len) == NULL)
+				len += 1 + strcspn(operands + len + (operands[len] == ' '), " ");	/* its value */
+		} else {
+			snprintf(kind, 32, "%.*s", (int)strspn(operands + (*operands == '['), "ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
+			    operands + (*operands == '['));
+			more = memmem(operands, len, "...", 3) != NULL;
+			seen++;
+		}
+		operands += len;
+	}
+	if (seen <= index && !more)
+		kind[0] = '\0';
+}
+
+static void
+complete_in(const struct command *const *list, int n, char **words, struct complete_state *st)
+{
+	const struct command *c = NULL;
+	char kind[32];
+	size_t i;
+
+	for (i = 0; list[i] != NULL && n > 1; i++)
+		if (strcmp(list[i]->name, words[0]) == 0)
+			c = list[i];
+	if (n <= 1) {
+		offer_commands(list, words[0]);
+		return;
+	}
+	if (c == NULL || complete_option(c->table, common, words + 1, n - 1, c->commands != NULL, st))
+		return;
+	if (c->commands != NULL) {
+		complete_in(c->commands, n - 1 - st->first, words + 1 + st->first, st);
+		return;
+	}
+	operand_kind(c->operands, st->operands, kind);
+	complete_kind(kind, words[n - 1], "", st);
+}
+
+static void
+complete(int n, char **words)
+{
+	struct complete_state st = { 0 };
+
+	if (complete_option(common, NULL, words, n, true, &st))
+		return;
+	if (strcmp(words[st.first], "help") == 0 && st.first < n - 1)
+		offer_commands(commands, words[n - 1]);
+	else
+		complete_in(commands, n - st.first, words + st.first, &st);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -248,6 +323,7 @@ main(int argc, char **argv)
 		.summary = "Looks into a knowledge store and changes it.",
 		.table = common,
 		.print_more = print_commands,
+		.complete = complete,
 		.more = "Without -s and -c the store is $AG2_STORE, else ~/.local/state/ag2/store.db.\n"
 			"\nExamples:\n"
 			"  ag2-store -s disk:./state init --name journal\n"

@@ -1,4 +1,5 @@
 #include "cli.h"
+#include "complete.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -77,8 +78,10 @@ int
 cli_parse(const struct opts *o, int argc, char **argv, bool stop_at_operand)
 {
 	struct err e = ERR_INIT;
-	int n = opts_parse(o, argc, argv, stop_at_operand, &e);
+	int n;
 
+	complete_maybe(o, argc, argv);
+	n = opts_parse(o, argc, argv, stop_at_operand, &e);
 	if (n < 0)
 		cli_usage(o, "%s", e.msg);
 	return n;

@@ -31,7 +31,7 @@ const char *cli_env(const char *name);
 #define CLI_OPT_STORE(p) { 's', "store", OPT_STRING, (p), "URL", "the store: disk:ROOT, sqlite:FILE, redis://HOST:PORT/DB, memory:, or a path" }
 #define CLI_OPT_CONFIG(p) { 'c', "config", OPT_STRING, (p), "FILE", "the agent file" }
 
-/* opts_parse; a usage error ends the program with status 64 and a line that points to --help. */
+/* Completion when that is asked for (complete.h), else opts_parse; a usage error ends the program with status 64 and a line that points to --help. */
 int cli_parse(const struct opts *o, int argc, char **argv, bool stop_at_operand);
 noreturn void cli_usage(const struct opts *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

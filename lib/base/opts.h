@@ -42,6 +42,8 @@ struct opts {
 	const struct opt *common;	/* more of them, e.g. what all commands of a program take; may be NULL */
 	const char *more;	/* printed behind the options: operands, policies, examples; may be NULL */
 	void (*print_more)(void);	/* prints such text, before `more`; may be NULL */
+	/* For commands, see cmd/complete.h: offers what the last of n words can become. NULL: options only. */
+	void (*complete)(int n, char **words);
 };
 
 /*

@@ -1,0 +1,124 @@
+# Completion: what the programs offer, and that bash uses it.
+bats_require_minimum_version 1.5.0
+load helper
+
+# offers WORD...: what the last word can become, without the explanations, in one line.
+offers() {
+	"$@" | cut -f 1 | tr '\n' ' '
+}
+
+fill() {
+	export AG2_STORE=disk:$TMP/store
+	ag2-store log user stream-one hi
+	ag2-store log user stream-two hi
+	echo x | ag2-store write /memory/working.md
+	echo x | ag2-store write '/memory/with blank'
+	echo x | ag2-store write "/memory/$(printf 'new\nline')"
+}
+
+# in_bash LINE: what bash would put for the end of the line.
+in_bash() {
+	bash -c '
+		set -f
+		eval "$("${1%% *}" --completion=bash)"
+		compopt() { :; }
+		COMP_LINE=$1 COMP_POINT=${#1}
+		f=$(complete -p "${1%% *}" | sed "s/.*-F \([^ ]*\) .*/\1/")
+		$f
+		printf "%s\n" "${COMPREPLY[@]}"' - "$1"
+}
+
+@test "every command of ag2-store is offered, and each of its options" {
+	ag2-store --help | sed -n '/^Commands/,/^$/s/^  \(log [a-z]*\|[a-z]*\)  .*/\1/p' >commands
+	[ "$(wc -l <commands)" -ge 25 ]
+	ag2-store --complete '' | cut -f 1 >offered
+	ag2-store --complete log '' | cut -f 1 | sed 's/^/log /' >>offered
+	while read -r c; do
+		grep -qx -- "$c" offered || fail "'$c' is not offered"
+		ag2-store --complete $c -- | cut -f 1 >options
+		ag2-store --complete $c - | cut -f 1 >options
+		for o in $(ag2-store $c --help | sed -n '/^Options/,/^$/s/^  .*\(--[a-z-]*\).*  .*/\1/p'); do
+			grep -q -- "^$o=\?\$" options || fail "$c: $o is not offered"
+		done
+	done <commands
+}
+
+@test "every option of every program is offered, and what takes a value ends in =" {
+	for program in "$BIN"/ag2-*; do
+		"$program" --complete - | cut -f 1 >options
+		for o in $("$program" --help | grep -oE '^  .{0,4}--[a-z0-9-]+' | grep -oE -- '--[a-z0-9-]+'); do
+			grep -q -- "^$o=\?\$" options || fail "${program##*/}: $o is not offered"
+		done
+	done
+	[ "$(offers ag2-store --complete cat --r)" = "--range= " ]
+	[ "$(offers ag2-store --complete ls --l)" = "--long " ]
+	[ "$(offers ag2-store --complete cat -- --r)" = "" ]
+}
+
+@test "streams, paths, values" {
+	fill
+	[ "$(offers ag2-store --complete log show '')" = "@last @new stream-one stream-two " ]
+	[ "$(offers ag2-store --complete log show --full stream-o)" = "stream-one " ]
+	[ "$(offers ag2-store --complete log show stream-one '')" = "" ]
+	[ "$(offers ag2-store --complete log rm stream-one stream-t)" = "stream-two " ]
+	[ "$(offers ag2-store --complete log user stream-one x)" = "" ]
+	[ "$(offers ag2-store --complete log tail -n 3 s)" = "stream-one stream-two " ]
+	[ "$(offers ag2-store --complete log grep word stream-t)" = "stream-two " ]
+	[ "$(offers ag2-store --complete log grep --since=y)" = "--since=yesterday " ]
+	[ "$(offers ag2-assemble --complete --stream stream-t)" = "stream-two " ]
+	[ "$(offers ag2-assemble --complete --stream=stream-t)" = "--stream=stream-two " ]
+	[ "$(offers ag2-ask --complete --layout=)" = "--layout=ag2 --layout=cache " ]
+	[ "$(offers ag2-store --complete cat /)" = "/log/ /memory/ " ]
+	[ "$(offers ag2-store --complete cat mem)" = "memory/ " ]
+	[ "$(offers ag2-store --complete cat x /memory/w)" = "/memory/with blank /memory/working.md " ]
+	[ "$(offers ag2-store --complete write /x '')" = ":files " ]
+	[ "$(offers ag2-store --complete -c '')" = ":files " ]
+	mkdir other
+	echo x | ag2-store -s disk:other write /elsewhere
+	[ "$(offers ag2-store --complete -s disk:other cat /)" = "/elsewhere " ]
+	[ "$(offers ag2-store --complete cat -s disk:other /)" = "/elsewhere " ]
+	run -0 ag2-store --complete -s disk:nowhere cat /
+	output_is ""
+	[ "$(offers ag2-store --complete lo)" = "lock log " ]
+	[ "$(offers ag2-store --complete help tr)" = "tree " ]
+	[ "$(offers ag2-store --complete no-such x)" = "" ]
+	[ -n "$(ag2-store --complete)" ]
+}
+
+@test "policies and their keys, strategies" {
+	[ "$(offers ag2-assemble --complete sl)" = "sliding-window: " ]
+	[ "$(offers ag2-assemble --complete working-memory sliding-window:s)" = "sliding-window:step= " ]
+	[ "$(offers ag2-assemble --complete episodic-memory:max_episodes=3,t)" = "episodic-memory:max_episodes=3,transparent= " ]
+	has "working-memory" "$(offers ag2-aggregate --complete '')"
+	has "tail-window:" "$(offers ag2-compact --complete '')"
+}
+
+@test "bash: words with = and : are completed behind them, odd names are quoted" {
+	fill
+	[ "$(in_bash 'ag2-store log show stream-t')" = stream-two ]
+	[ "$(in_bash 'ag2-store cat /memory/wi')" = '/memory/with\ blank' ]
+	[ "$(in_bash 'ag2-assemble sliding-window:s')" = step= ]
+	[ "$(in_bash 'ag2-ask --layout=c')" = cache ]
+	[ "$(in_bash 'ag2-store ')" = "$(ag2-store --complete '' | cut -f 1)" ]
+}
+
+@test "each shell takes its script" {
+	for program in "$BIN"/ag2-*; do
+		for shell in bash zsh fish; do
+			"$program" --completion=$shell >script
+			[ -s script ]
+			! grep -qE 'PROGRAM|NAME' script
+			grep -q "${program##*/}" script
+			command -v $shell >/dev/null || continue
+			$shell -n script
+		done
+	done
+	run -64 ag2-store --completion=tcsh
+}
+
+@test "make install puts completion where the shells look for it" {
+	make -s -C "$ROOT" BUILD="${BIN%/bin}" DESTDIR="$TMP/root" PREFIX=/usr install
+	for f in bash-completion/completions/ag2-store zsh/site-functions/_ag2-ask fish/vendor_completions.d/ag2-compact.fish; do
+		[ -s "root/usr/share/$f" ]
+	done
+}
