@@ -309,6 +309,12 @@ upkeep_too_long(const struct err *e)
 	return false;
 }
 
+bool
+upkeep_unreachable(const struct err *e)
+{
+	return e->code == ERR_UNAVAIL && strstr(e->msg, "no answer from ") != NULL;
+}
+
 /* ---- telling ---- */
 
 static void

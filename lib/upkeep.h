@@ -42,6 +42,8 @@ int upkeep_ask(const struct upkeep_model *m, const char *kind, struct text promp
 
 /* Whether it failed because the prompt was more than the model takes: a smaller one may do. */
 bool upkeep_too_long(const struct err *e);
+/* Whether it failed because the server is not there: another prompt would fare no better. */
+bool upkeep_unreachable(const struct err *e);
 
 /* ---- telling how it went ---- */
 

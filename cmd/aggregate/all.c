@@ -95,9 +95,7 @@ concerns_all(const struct aggregate *a, const struct err *e)
 {
 	if (e->code == ERR_BUSY)
 		return !a->held;
-	if (e->code == ERR_UNAVAIL)
-		return strncmp(e->msg, "no answer from ", 15) == 0;
-	return e->code == ERR_CONFIG || e->code == ERR_PERM || e->code == ERR_USAGE || e->code == ERR_IO || e->code == ERR_BUG;
+	return upkeep_unreachable(e) || e->code == ERR_CONFIG || e->code == ERR_PERM || e->code == ERR_USAGE || e->code == ERR_IO || e->code == ERR_BUG;
 }
 
 static void
