@@ -602,6 +602,7 @@ on_terminal() {
 # ---- the terminal ----
 
 @test "on a terminal control characters, bidi marks and invalid bytes are shown, in a pipe they are not touched" {
+	need_terminal
 	printf 'a\033[31mb\r\xff\xe2\x80\xaec\td\n' >bytes
 	ag2-store write /f bytes
 	ag2-store cat /f >got
@@ -616,6 +617,7 @@ on_terminal() {
 }
 
 @test "a name with newlines and tabs stays on its line on a terminal, content keeps them" {
+	need_terminal
 	name=$(printf '/d/a\n\tspoof')
 	put "$name" needle
 	put /d/b x
@@ -633,6 +635,7 @@ on_terminal() {
 }
 
 @test "characters at the edges of what cat reads at once stay whole on a terminal" {
+	need_terminal
 	{ printf x; for i in $(seq 1000); do printf '你%.0s' $(seq 100); done; } >text
 	ag2-store write /f text
 	on_terminal 80 "ag2-store cat /f" | tr -d '\n' >got
@@ -648,6 +651,7 @@ on_terminal() {
 }
 
 @test "ls on a terminal fills columns of its width" {
+	need_terminal
 	for i in $(seq 10 29); do put "/name-$i" x; done
 	[ "$(on_terminal 80 "ag2-store ls" | wc -l)" -eq 3 ]
 	[ "$(on_terminal 20 "ag2-store ls" | wc -l)" -eq 10 ]
@@ -657,6 +661,7 @@ on_terminal() {
 }
 
 @test "NO_COLOR and a dumb terminal have no colour" {
+	need_terminal
 	put /d/a x
 	TERM=xterm run -0 on_terminal 80 "ag2-store ls"
 	has "$(printf '\033[')"

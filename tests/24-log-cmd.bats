@@ -539,6 +539,7 @@ limited() {
 }
 
 @test "log show folds long calls at the terminal's width and scrubs them" {
+	need_terminal
 	C "" t "$(printf '%0300d' 0)" | ag2-store log append s
 	for w in 60 80 200; do
 		[ "$(on_terminal $w "ag2-store log show s" | awk '{ if (length($0) > n) n = length($0) } END { print n }')" -eq "$w" ]

@@ -100,6 +100,7 @@ contents() {
 }
 
 @test "no archive to a terminal, none from one" {
+	need_terminal
 	fill
 	run -64 script -qec "ag2-store -s disk:one export" /dev/null
 	has "a file or a pipe"
@@ -291,6 +292,7 @@ contents() {
 }
 
 @test "progress is told on a terminal only, and taken away" {
+	need_terminal
 	fill
 	one export 2>err >1.tar
 	[ ! -s err ]

@@ -139,6 +139,7 @@ on_terminal() {
 }
 
 @test "log show wraps to the terminal, wide characters and marks counted as they stand" {
+	need_terminal
 	wide=$(printf '\345\214\227%.0s' $(seq 100))
 	{ U "$wide" 1; U "$(printf 'word %.0s' $(seq 60))end" 2; U "$(printf 'e\314\201%.0s' $(seq 58)) x" 3; } | ag2-store log append s
 	for w in 60 80 200; do
@@ -161,6 +162,7 @@ on_terminal() {
 # ---- ls -l ----
 
 @test "log ls -l: turns, tokens, size, last activity; upkeep, scrubbed on a terminal" {
+	need_terminal
 	{ U 'twelve chars' 1780000000; A 'eight ch' 1780000060; U x 1780000120; } | ag2-store log append s
 	U y 1 | ag2-store log append t
 	echo '{"type": "ag2.events.lifecycle.CompactionFailed", "data": {"created_at": 1780000200.5, "error_type": "X", "error": "no key \u001b[31m"}}' |

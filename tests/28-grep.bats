@@ -114,6 +114,7 @@ EMOJI=$(printf '\360\237\230\200')
 }
 
 @test "grep: binary files, lines without end, invalid UTF-8" {
+	need_terminal
 	put /bin 'a\0tea\n'
 	put /bad 'x\377tea\376'
 	run -0 ag2-store grep tea /bin
@@ -278,6 +279,7 @@ EMOJI=$(printf '\360\237\230\200')
 }
 
 @test "log grep on a terminal: controls are shown, a pipe gets them" {
+	need_terminal
 	request 1 'tea \u001b[31m\u202ered' | ag2-store log append s
 	run -0 script -qec "ag2-store log grep tea" /dev/null
 	has '\x1b[31m\xe2\x80\xaered'

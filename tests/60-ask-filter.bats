@@ -75,7 +75,7 @@ A='{"type": "ag2.events.types.ModelResponse", "data": {"created_at": 2.5, "messa
 }
 
 @test "on a terminal control characters and bidi overrides of the answer are shown, not obeyed" {
-	command -v script >/dev/null || skip "no script(1)"
+	need_terminal
 	answer_calls -m $'a\033[31mred\u202eb\tc\nd'
 	run -0 script -qec "ag2-ask -m '$MODEL' x </dev/null" /dev/null
 	has 'a\x1b[31mred\xe2\x80\xaeb'

@@ -74,6 +74,7 @@ ask() {
 }
 
 @test "--confirm asks on the terminal before each call, and no is an error result" {
+	need_terminal
 	tool mark 'echo ran >>marks; echo done'
 	answer_calls c1 mark '{"a": 1}'
 	answer_text "first"

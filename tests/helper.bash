@@ -86,3 +86,8 @@ wait_for() {
 		sleep 0.02
 	done
 }
+
+# Behind it a test may use script(1), which needs a pseudo-terminal: not every chroot has them.
+need_terminal() {
+	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no terminal can be had here"
+}
