@@ -1,6 +1,11 @@
 # export and import: a store as a tar archive, from any back end to any other.
 bats_require_minimum_version 1.5.0
 load helper
+load redis
+
+teardown() {
+	redis_stop
+}
 
 one() {
 	ag2-store -s disk:one "$@"
@@ -55,6 +60,16 @@ contents() {
 	done
 	run -1 ag2-store -s disk:three exists /.ag2/other
 	[ $(($(stat -c %s 1.tar) % 10240)) -eq 0 ]
+}
+
+@test "disk, tar, redis, tar: the same archive" {
+	command -v redis-server >/dev/null || skip "no redis-server"
+	redis_start
+	fill
+	one export >1.tar
+	ag2-store -s "$url" import <1.tar
+	ag2-store -s "$url" export >2.tar
+	same 1.tar 2.tar
 }
 
 @test "GNU tar lists and extracts it, and what it extracts is a store" {

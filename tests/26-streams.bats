@@ -1,18 +1,24 @@
-# Streams as a whole: transcripts in parts, what there is of each, following, removing. On disk; on sqlite with
-# AG2_TEST_BACKEND=sqlite.
+# Streams as a whole: transcripts in parts, what there is of each, following, removing. On disk; with AG2_TEST_BACKEND set
+# on sqlite or redis.
 bats_require_minimum_version 1.5.0
 load helper
+load redis
 
 setup() {
 	clean_environment
 	case ${AG2_TEST_BACKEND:-$BATS_TEST_FILENAME} in
 	*sqlite*) export AG2_STORE=sqlite:$TMP/store.db ;;
+	redis)
+		redis_start
+		export AG2_STORE=$url
+		;;
 	*) export AG2_STORE=disk:$TMP/store ;;
 	esac
 }
 
 teardown() {
 	[ -z "${follower:-}" ] || kill "$follower" 2>/dev/null || true
+	[ "${AG2_TEST_BACKEND:-}" != redis ] || redis_stop
 }
 
 U() {

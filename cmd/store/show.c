@@ -452,7 +452,7 @@ give_turns(struct transcript *t)
 static void
 add_mark(struct transcript *t, uint64_t segment)
 {
-	char text[60] = "── current log ──";
+	char text[80] = "── current log ──";
 
 	if (segment > 0)
 		snprintf(text, sizeof(text), "── segment %llu, dropped by compaction ──", (unsigned long long)segment);
