@@ -2,6 +2,7 @@
 #include "store/command.h"
 #include "complete.h"
 
+#include "base/alloc.h"
 #include "config.h"
 #include "stream.h"
 
@@ -131,12 +132,16 @@ read_input(const char *file, struct buf *out)
 const char *
 stream_operand(struct store *s, const char *arg)
 {
-	static char *id;
+	static char **ids;	/* of all operands: they live as long as we do */
+	static size_t n, cap;
 	struct err e = ERR_INIT;
+	char *id;
 	bool fresh;
 
 	if (stream_resolve(s, arg, &id, &fresh, &e) < 0)
 		fail(&e);
+	ids = xgrow(ids, n, &cap, sizeof(*ids));
+	ids[n++] = id;
 	if (fresh)
 		log_warn("stream %s", id);
 	return id;

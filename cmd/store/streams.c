@@ -398,7 +398,7 @@ collect_by_strategy(struct store *s, struct doomed *d, const char *dir)
 	if (store_list(s, dir, STORE_LIST_ALL, note_name, &keys, &e) < 0)
 		fail(&e);
 	for (i = 0; i < keys.n; i++) {
-		if (strcmp(keys.items[i], d->id) != 0)
+		if (strcmp(dir, "/.ag2/undo") != 0 || strcmp(keys.items[i], d->id) != 0)	/* else it goes with the directory */
 			doom_if_there(s, d, xasprintf("%s/%s/%s", dir, keys.items[i], d->id));
 		free(keys.items[i]);
 	}
@@ -466,10 +466,12 @@ run_rm(char **args, int n)
 	struct store *s = open_store(STORE_WRITE);
 	int i, status = 0;
 
+	for (i = 0; i < n; i++)
+		args[i] = (char *)stream_operand(s, args[i]);	/* all of them before anything goes */
 	for (i = 0; i < n; i++) {
 		struct err e = ERR_INIT;
 
-		if (remove_stream(s, stream_operand(s, args[i]), 0, &e) == 0)
+		if (remove_stream(s, args[i], 0, &e) == 0)
 			continue;
 		if (e.code != ERR_NOINPUT && e.code != ERR_BUSY)
 			fail(&e);
