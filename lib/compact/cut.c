@@ -192,6 +192,8 @@ note_calls(struct scan *s, struct event *ev, const struct kept *line, int64_t ne
 
 	if (!(flags & (EV_RESPONSE | EV_CALLS | EV_CALL | EV_RESULTS | EV_RESULT)) || (flags & EV_BUILTIN_CALL))
 		return 0;
+	if (s->waiting.n == 0 && !(flags & EV_RESPONSE))	/* nothing waits that it could belong to */
+		return 0;
 	if (!event_ids_quick(ev, add_id, &ids))
 		rc = event_ids(ev, add_id, &ids, e);
 	if (rc == 0 && (flags & (EV_RESULTS | EV_RESULT)))
