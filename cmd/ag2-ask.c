@@ -941,6 +941,26 @@ read_schema(const char *path)
 	return schema;
 }
 
+/* An answer that is not what it seems, or none to be seen. The reason it ended for is the provider's word. */
+static void
+tell_end(const struct turn *t)
+{
+	const char *reason = t->finish_reason != NULL ? t->finish_reason : "not given";
+	enum llm_end end = llm_end_of(t->finish_reason);
+	size_t i;
+
+	for (i = 0; i < t->answer.len && strchr(" \t\r\n", t->answer.data[i]) != NULL; i++)
+		;
+	if (t->halted)
+		return;
+	if (i == t->answer.len)
+		log_warn("the answer is empty (finish_reason %.100s)", reason);
+	else if (end == LLM_END_CUT)
+		log_warn("the answer was cut off (finish_reason %.100s)", reason);
+	else if (end == LLM_END_REFUSED)
+		log_warn("the answer was filtered or refused (finish_reason %.100s)", reason);
+}
+
 static int
 run_turn(struct turn *t, struct output *out)
 {
@@ -958,6 +978,7 @@ run_turn(struct turn *t, struct output *out)
 	if (o.json)
 		print_json(t);
 	out_flush();
+	tell_end(t);
 	if (t->log_failed) {
 		tell_log_failed(t);
 		return 74;

@@ -695,6 +695,8 @@ take_answer(struct turn *t, const struct llm_reply *reply, struct err *e)
 	}
 	buf_reset(&t->answer);
 	buf_add(&t->answer, reply->message, reply->message_len);
+	free(t->finish_reason);
+	t->finish_reason = reply->finish_reason != NULL ? xstrdup(reply->finish_reason) : NULL;
 	if (t->schema != NULL && on_text(&talk, t->answer.data, t->answer.len, e) < 0)
 		return -1;
 	return 1;
@@ -824,6 +826,7 @@ static void
 start(struct turn *t)
 {
 	buf_release(&t->answer);
+	free(t->finish_reason);
 	buf_release(&t->unsaved);
 	t->answer = t->unsaved = (struct buf)BUF_INIT;
 	t->halted = t->log_failed = false;

@@ -49,6 +49,7 @@ struct turn {
 	void *arg;
 	/* out */
 	struct buf answer;			/* the last response's text */
+	char *finish_reason;			/* and why it ended; NULL: nobody said */
 	bool halted;				/* the answer is "HALTED: reason" */
 	bool log_failed;			/* something is not in the log: log_error says why. The turn went on without */
 	struct err log_error;

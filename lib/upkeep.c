@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/run.h"
 #include "base/utf8.h"
+#include "llm/llm.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -60,12 +61,11 @@ code_of(int status)
 }
 
 static int
-run_ask(const struct upkeep_model *m, const struct buf *input, struct buf *out, struct err *e)
+run_ask(const struct upkeep_model *m, const struct buf *input, struct buf *out, struct buf *errors, struct err *e)
 {
 	char *argv[] = { (char *)(uintptr_t)m->ask, (char *)(uintptr_t)"--events", (char *)(uintptr_t)"--no-stream", NULL, NULL, NULL };
-	struct buf errors = BUF_INIT_MAX(ERRORS_MAX);
 	struct run r = { .argv = argv, .env = m->env, .cwd = m->cwd, .input = input->data, .input_len = input->len, .out = out,
-		.errors = &errors };
+		.errors = errors };
 	size_t n = 3;
 	char *said;
 	int rc;
@@ -75,10 +75,8 @@ run_ask(const struct upkeep_model *m, const struct buf *input, struct buf *out, 
 	if (m->part != NULL)
 		argv[n++] = xasprintf("--model-of=%s", m->part);
 	rc = run(&r, e);
-	if (rc == 0) {
-		pass_warnings(&errors);
-	} else if (rc > 0) {
-		said = last_line(&errors);
+	if (rc > 0) {
+		said = last_line(errors);
 		if (run_interrupted())
 			rc = err_set(e, ERR_UNAVAIL, "interrupted");
 		else if (said[0] != '\0')
@@ -89,7 +87,6 @@ run_ask(const struct upkeep_model *m, const struct buf *input, struct buf *out, 
 	}
 	while (n > 3)
 		free(argv[--n]);
-	buf_release(&errors);
 	return rc;
 }
 
@@ -174,30 +171,17 @@ trimmed(struct text t)
 	return t;
 }
 
-static bool
-is_one_of(const char *word, const char *const *words)
-{
-	for (; *words != NULL; words++)
-		if (strcasecmp(word, *words) == 0)
-			return true;
-	return false;
-}
-
 static int
 judge(struct event *response, struct json_object *data, struct text *text, struct err *e)
 {
-	static const char *const cut[] = { "length", "max_tokens", "max_output_tokens", "incomplete", "model_context_window_exceeded",
-		"pause_turn", NULL };
-	static const char *const refused[] = { "content_filter", "refusal", "safety", "recitation", "blocklist",
-		"prohibited_content", "spii", NULL };
 	struct json_object *calls = json_get(json_get(data, "tool_calls"), "calls");
 	char *reason = copy_of(data, "finish_reason");
 	int rc = 0;
 
 	text->data = json_get_text(json_get(data, "message"), "content", &text->len);
-	if (reason != NULL && is_one_of(reason, cut))
+	if (llm_end_of(reason) == LLM_END_CUT)
 		rc = err_set(e, ERR_UNAVAIL, "the model's answer was cut off (finish_reason %.100s)", reason);
-	else if (reason != NULL && is_one_of(reason, refused))
+	else if (llm_end_of(reason) == LLM_END_REFUSED)
 		rc = err_set(e, ERR_UNAVAIL, "the model refused to answer (finish_reason %.100s)", reason);
 	else if (calls != NULL && json_object_is_type(calls, json_type_array) && json_object_array_length(calls) > 0)
 		rc = err_set(e, ERR_UNAVAIL, "the model called a tool instead of answering");
@@ -273,16 +257,19 @@ int
 upkeep_ask(const struct upkeep_model *m, const char *kind, struct text prompt, struct buf *answer, struct upkeep_use *use,
     struct err *e)
 {
-	struct buf input = BUF_INIT, out = BUF_INIT_MAX(UPKEEP_ANSWER_MAX);
+	struct buf input = BUF_INIT, out = BUF_INIT_MAX(UPKEEP_ANSWER_MAX), errors = BUF_INIT_MAX(ERRORS_MAX);
 	int rc;
 
 	build_request(&input, &prompt, 1);
 	buf_addch(&input, '\n');
-	rc = run_ask(m, &input, &out, e);
+	rc = run_ask(m, &input, &out, &errors, e);
 	if (rc == 0)
 		rc = take_answer(&out, kind, answer, use, e);
+	if (rc == 0)
+		pass_warnings(&errors);
 	buf_release(&input);
 	buf_release(&out);
+	buf_release(&errors);
 	return rc;
 }
 

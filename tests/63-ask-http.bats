@@ -129,6 +129,29 @@ chat() {
 	events_are log ModelRequest
 }
 
+@test "an answer that its model did not finish, and one that says nothing, are told; they are answers" {
+	n=1
+	for case in 'length|half|cut off (finish_reason length)' 'content_filter|a|filtered or refused (finish_reason content_filter)' \
+		'stop||empty (finish_reason stop)' 'length|  |empty (finish_reason length)' 'stop|fine|'; do
+		IFS='|' read -r reason text line <<<"$case"
+		chat $n "$text"
+		sed -i "s/\"finish_reason\":\"stop\"/\"finish_reason\":\"$reason\"/" web/$n
+		n=$((n + 1))
+	done
+	serve
+	n=1
+	for case in 'half|cut off (finish_reason length)' 'a|filtered or refused (finish_reason content_filter)' '|empty (finish_reason stop)' \
+		'  |empty (finish_reason length)' 'fine|'; do
+		run -0 --separate-stderr ask --stream "s$n" Hi
+		output_is "${case%%|*}"
+		[ "$stderr" = "${case#*|}" ] || [ "$stderr" = "ag2-ask: the answer is ${case#*|}" ] || [ "$stderr" = "ag2-ask: the answer was ${case#*|}" ] ||
+			fail "$case: $stderr"
+		ag2-store log cat "s$n" >log
+		events_are log ModelRequest UsageEvent ModelResponse
+		n=$((n + 1))
+	done
+}
+
 @test "a server that is not there, refuses, or answers nonsense: one line and 69; one that says come back: 75" {
 	# a port that nobody listens on: one that was just given back
 	"$TOOLS/httpd" -d -t 60 web >/dev/null

@@ -284,3 +284,27 @@ answer_finish(struct answer *a, const char *provider, const char *model, struct 
 	reply->finish_reason = take(&a->finish_reason, NULL);
 	return 0;
 }
+
+/* ---- how it ended ---- */
+
+static bool
+is_one_of(const char *word, const char *const *words)
+{
+	for (; *words != NULL; words++)
+		if (strcasecmp(word, *words) == 0)
+			return true;
+	return false;
+}
+
+enum llm_end
+llm_end_of(const char *finish_reason)
+{
+	static const char *const cut[] = { "length", "max_tokens", "max_output_tokens", "incomplete", "model_context_window_exceeded",
+		"pause_turn", NULL };
+	static const char *const refused[] = { "content_filter", "refusal", "safety", "recitation", "blocklist",
+		"prohibited_content", "spii", NULL };
+
+	if (finish_reason == NULL)
+		return LLM_END_WHOLE;
+	return is_one_of(finish_reason, cut) ? LLM_END_CUT : is_one_of(finish_reason, refused) ? LLM_END_REFUSED : LLM_END_WHOLE;
+}

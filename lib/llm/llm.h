@@ -79,6 +79,10 @@ struct llm_reply {
 };
 void llm_reply_release(struct llm_reply *r);
 
+/* What a provider's finish_reason (NULL: none) says of the answer: it is whole, was cut at a limit, was filtered or refused. */
+enum llm_end { LLM_END_WHOLE, LLM_END_CUT, LLM_END_REFUSED };
+enum llm_end llm_end_of(const char *finish_reason);
+
 /* The HTTP request's body as it would be sent (ag2-ask -n). ERR_DATA names a part that the provider cannot take. */
 int llm_body(const struct llm_request *r, struct buf *out, struct err *e);
 
