@@ -35,6 +35,10 @@ event_view(struct event *ev, const char *line, size_t len, struct err *e)
 	if (json_scan(line, len, &peek, &at, &why) < 0)
 		return err_set(e, ERR_DATA, "byte %zu: %s", at + 1, why);
 	*ev = (struct event){ .type = type_of(&peek), .line = line, .len = len };
+	if (peek.data != NULL) {
+		ev->data_at = (uint32_t)(peek.data - line);
+		ev->data_len = (uint32_t)peek.data_len;
+	}
 	return 0;
 }
 

@@ -16,6 +16,7 @@ struct event {
 	const char *line;		/* without its newline (a CR before it belongs to the line) */
 	size_t len;
 	uint64_t number;		/* line number in its input, from 1; 0 for an event made here */
+	uint32_t data_at, data_len;	/* where in the line its data object is, as event_view found it; 0: not known, or none */
 	uint64_t mark;			/* which it is in the account of a chain that explains itself, else 0 */
 	uint64_t offset;		/* byte offset of the line in its input */
 	char *owned;			/* memory behind line when the event owns it, else NULL: it borrows */

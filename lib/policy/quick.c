@@ -6,9 +6,13 @@
 #include <string.h>
 
 /*
- * The lines have passed json_scan: strings are closed and brackets balanced. Everything else is looked at here, and
- * anything unusual (an escape in a key, a value of another kind) ends in not being sure.
+ * The lines have passed json_scan: strings are closed and brackets balanced. Everything else is looked at here, in one
+ * pass from left to right, and anything unusual (an escape in a key, a key that comes twice, a value of another kind)
+ * ends in not being sure.
+ *
+ * A reader takes the value at p and returns what is behind it, NULL when it is not sure.
  */
+typedef const char *reader(void *arg, const char *p, const char *end);
 
 static const char *
 skip_blanks(const char *p, const char *end)
@@ -40,260 +44,440 @@ skip_nested(const char *p, const char *end)
 	size_t depth = 0;
 
 	while (p < end) {
-		if (*p == '"') {
+		switch (*p) {
+		case '"':
 			p = skip_string(p, end);
 			if (p == NULL)
 				return NULL;
 			continue;
+		case '{':
+		case '[':
+			depth++;
+			break;
+		case '}':
+		case ']':
+			if (--depth == 0)
+				return p + 1;
+			break;
 		}
-		depth += *p == '{' || *p == '[';
-		depth -= *p == '}' || *p == ']';
 		p++;
-		if (depth == 0)
-			return p;
 	}
 	return NULL;
 }
 
-static const char *
-skip_value(const char *p, const char *end)
+static bool
+ends_word(char c)
 {
+	return c == ',' || c == ']' || c == '}' || c == ' ' || c == '\t' || c == '\r';
+}
+
+static const char *
+skip_value(void *arg, const char *p, const char *end)
+{
+	const char *start = p;
+
 	if (p == end)
 		return NULL;
 	if (*p == '"')
 		return skip_string(p, end);
 	if (*p == '{' || *p == '[')
 		return skip_nested(p, end);
-	while (p < end && strchr(",]} \t\r", *p) == NULL)
+	while (p < end && !ends_word(*p))
 		p++;
-	return p;
+	return p > start ? p : NULL;
+}
+
+static bool
+is_null(const char *p, const char *end)
+{
+	return end - p >= 4 && memcmp(p, "null", 4) == 0;
 }
 
 struct member {
 	const char *key;
-	struct piece value;	/* p NULL: it is not there */
+	reader *read;
+	void *arg;
+	bool seen;
 };
 
-static void
-note_member(struct member *members, size_t n, const char *key, size_t len, struct piece value)
+static struct member *
+find_member(struct member *members, size_t n, const char *key, size_t len)
 {
 	size_t i;
 
 	for (i = 0; i < n; i++)
 		if (strlen(members[i].key) == len && memcmp(members[i].key, key, len) == 0)
-			members[i].value = value;	/* the last wins */
+			return &members[i];
+	return NULL;
 }
 
-/* Finds members of an object. False when it is none, or not as simple as they mostly are. */
-static bool
-find_members(struct piece object, struct member *members, size_t n)
+static const char *
+read_member(struct member *members, size_t n, const char *p, const char *end)
 {
-	const char *p = object.p, *end = p + object.len, *key, *value;
-	size_t len;
+	const char *key = p + 1, *behind = skip_string(p, end);
+	struct member *m;
 
-	if (object.len == 0 || *p != '{')
-		return false;
+	if (behind == NULL || memchr(key, '\\', (size_t)(behind - 1 - key)) != NULL)
+		return NULL;
+	p = skip_blanks(behind, end);
+	if (p == end || *p != ':')
+		return NULL;
+	p = skip_blanks(p + 1, end);
+	m = find_member(members, n, key, (size_t)(behind - 1 - key));
+	if (m == NULL)
+		return skip_value(NULL, p, end);
+	if (m->seen)
+		return NULL;
+	m->seen = true;
+	return p < end ? m->read(m->arg, p, end) : NULL;
+}
+
+static const char *
+read_object(struct member *members, size_t n, const char *p, const char *end)
+{
+	if (p == end || *p != '{')
+		return NULL;
 	p = skip_blanks(p + 1, end);
 	while (p < end && *p == '"') {
-		key = p + 1;
-		p = skip_string(p, end);
+		p = read_member(members, n, p, end);
 		if (p == NULL)
-			return false;
-		len = (size_t)(p - 1 - key);
-		if (memchr(key, '\\', len) != NULL)
-			return false;
-		p = skip_blanks(p, end);
-		if (p == end || *p != ':')
-			return false;
-		value = skip_blanks(p + 1, end);
-		p = skip_value(value, end);
-		if (p == NULL)
-			return false;
-		note_member(members, n, key, len, (struct piece){ value, (size_t)(p - value) });
+			return NULL;
 		p = skip_blanks(p, end);
 		if (p < end && *p == ',')
 			p = skip_blanks(p + 1, end);
+		else
+			break;
 	}
-	return p + 1 == end && *p == '}';
+	return p < end && *p == '}' ? p + 1 : NULL;
 }
 
-static bool
-member(struct piece object, const char *key, struct piece *value)
+static const char *
+read_array(reader *one, void *arg, const char *p, const char *end)
 {
-	struct member m = { .key = key };
-
-	if (!find_members(object, &m, 1))
-		return false;
-	*value = m.value;
-	return true;
-}
-
-/* Steps through an array: 1 with the next element, 0 at its end, -1 when it is none. *p is NULL to begin with. */
-static int
-next_element(struct piece array, const char **p, struct piece *element)
-{
-	const char *end = array.p + array.len, *at = *p;
-
-	if (at == NULL) {
-		if (array.len == 0 || array.p[0] != '[')
-			return -1;
-		at = array.p + 1;
+	if (p == end || *p != '[')
+		return NULL;
+	p = skip_blanks(p + 1, end);
+	while (p < end && *p != ']') {
+		p = one(arg, p, end);
+		if (p == NULL)
+			return NULL;
+		p = skip_blanks(p, end);
+		if (p < end && *p == ',')
+			p = skip_blanks(p + 1, end);
+		else
+			break;
 	}
-	at = skip_blanks(at, end);
-	if (at < end && *at == ']')
-		return at + 1 == end ? 0 : -1;
-	element->p = at;
-	at = skip_value(at, end);
-	if (at == NULL || at == element->p)
-		return -1;
-	element->len = (size_t)(at - element->p);
-	at = skip_blanks(at, end);
-	if (at < end && *at == ',')
-		at++;
-	*p = at;
-	return 1;
+	return p < end && *p == ']' ? p + 1 : NULL;
 }
 
+/* All of an event's data. */
 static bool
-is_kind(struct piece value, char first)
+read_data(const struct event *ev, struct member *members, size_t n)
 {
-	return value.p != NULL && value.len > 0 && value.p[0] == first;
+	const char *data = ev->line + ev->data_at, *end = data + ev->data_len;
+
+	return ev->data_len > 0 && read_object(members, n, data, end) == end;
 }
 
-/* A string that surely holds more than blanks: escapes may stand for some. */
-static bool
-has_text(struct piece value)
-{
-	size_t i;
+#define COUNT(members) (sizeof(members) / sizeof((members)[0]))
 
-	if (!is_kind(value, '"'))
-		return false;
-	for (i = 1; i + 1 < value.len; i++) {
-		if (value.p[i] == '\\')
-			return false;
-		if (value.p[i] != ' ' && value.p[i] != '\t')
+/* ---- texts ---- */
+
+/* A string that surely holds more than blanks. Escapes may stand for some: those that do are passed over. */
+static bool
+has_text(const char *p, const char *end)
+{
+	for (p++; p + 1 < end; p++) {
+		if (*p != '\\' && *p != ' ' && *p != '\t')
 			return true;
+		if (*p != '\\')
+			continue;
+		p++;
+		if (*p == '"' || *p == '\\' || *p == '/' || (*p == 'u' && p[1] >= '4' && p[1] <= '9'))
+			return true;
+		p += *p == 'u' ? 4 : 0;
 	}
 	return false;
 }
 
-/* Whether the first part holds text; others need no look then. */
-static bool
-parts_have_text(struct piece parts)
+/* A string with text; what is none is not sure. */
+static const char *
+read_text(void *arg, const char *p, const char *end)
 {
-	struct piece part, content;
-	const char *p = NULL;
+	const char *behind = *p == '"' ? skip_string(p, end) : NULL;
 
-	return is_kind(parts, '[') && next_element(parts, &p, &part) > 0 && member(part, "content", &content) && has_text(content);
+	return behind != NULL && has_text(p, behind) ? behind : NULL;
 }
 
-static bool
-data_of(const struct event *ev, struct piece *data)
+/* The first of the parts has to be text, others need no look then. */
+static const char *
+read_part(void *arg, const char *p, const char *end)
 {
-	struct json_peek peek;
-	const char *why;
-	size_t at;
+	struct member m[] = { { "content", read_text, NULL, false } };
+	bool *first = arg;
 
-	if (json_scan(ev->line, ev->len, &peek, &at, &why) < 0 || peek.data == NULL)
-		return false;
-	*data = (struct piece){ peek.data, peek.data_len };
-	return true;
+	if (!*first)
+		return skip_value(NULL, p, end);
+	*first = false;
+	p = read_object(m, COUNT(m), p, end);
+	return m[0].seen ? p : NULL;
+}
+
+static const char *
+read_parts(void *arg, const char *p, const char *end)
+{
+	bool first = true;
+
+	p = read_array(read_part, &first, p, end);
+	return first ? NULL : p;
 }
 
 bool
 quick_request(const struct event *ev)
 {
-	struct piece data, parts;
+	struct member m[] = { { "parts", read_parts, NULL, false } };
 
-	return data_of(ev, &data) && member(data, "parts", &parts) && parts_have_text(parts);
+	return read_data(ev, m, COUNT(m)) && m[0].seen;
 }
 
-static bool
-is_null(struct piece value)
+/* ---- ids ---- */
+
+/* A string that is not empty and has no escapes goes to the pieces. */
+static const char *
+read_id(void *arg, const char *p, const char *end)
 {
-	return value.p == NULL || (value.len == 4 && memcmp(value.p, "null", 4) == 0);
+	struct pieces *ids = arg;
+	const char *behind = *p == '"' ? skip_string(p, end) : NULL;
+
+	if (behind == NULL || behind - p < 3 || memchr(p, '\\', (size_t)(behind - p)) != NULL)
+		return NULL;
+	ids->items = xgrow(ids->items, ids->n, &ids->cap, sizeof(ids->items[0]));
+	ids->items[ids->n++] = (struct piece){ p + 1, (size_t)(behind - p) - 2 };
+	return behind;
 }
 
-/* No calls: none at all, or an empty list of them. */
-static bool
-has_no_calls(struct piece tool_calls)
-{
-	struct piece calls, one;
-	const char *p = NULL;
+struct calls {
+	struct pieces *ids, *names;	/* names may be NULL */
+};
 
-	if (is_null(tool_calls))
-		return true;
-	if (!member(tool_calls, "calls", &calls))
-		return false;
-	return is_null(calls) || next_element(calls, &p, &one) == 0;
+static const char *
+read_call(void *arg, const char *p, const char *end)
+{
+	struct calls *c = arg;
+	struct member m[] = { { "id", read_id, c->ids, false }, { "name", read_id, c->names, false } };
+
+	p = read_object(m, c->names != NULL ? 2 : 1, p, end);
+	return m[0].seen && (c->names == NULL || m[1].seen) ? p : NULL;
+}
+
+static const char *
+read_calls(void *arg, const char *p, const char *end)
+{
+	return is_null(p, end) ? p + 4 : read_array(read_call, arg, p, end);
+}
+
+static const char *
+read_tool_calls(void *arg, const char *p, const char *end)
+{
+	struct member m[] = { { "calls", read_calls, arg, false } };
+
+	if (is_null(p, end))
+		return p + 4;
+	p = read_object(m, COUNT(m), p, end);
+	return m[0].seen ? p : NULL;
+}
+
+struct message {
+	bool has_text;
+};
+
+static const char *
+read_content(void *arg, const char *p, const char *end)
+{
+	struct message *message = arg;
+	const char *behind = skip_value(NULL, p, end);
+
+	message->has_text = behind != NULL && *p == '"' && has_text(p, behind);
+	return behind;
+}
+
+static const char *
+read_message(void *arg, const char *p, const char *end)
+{
+	struct member m[] = { { "content", read_content, arg, false } };
+
+	return is_null(p, end) ? p + 4 : read_object(m, COUNT(m), p, end);
 }
 
 bool
-quick_answer(const struct event *ev)
+quick_response(const struct event *ev, struct pieces *ids, struct pieces *names)
 {
-	struct member m[] = { { .key = "message" }, { .key = "tool_calls" } };
-	struct piece data, content;
+	struct message message = { false };
+	struct calls calls = { ids, names };
+	struct member m[] = { { "message", read_message, &message, false }, { "tool_calls", read_tool_calls, &calls, false } };
 
-	if (!data_of(ev, &data) || !find_members(data, m, 2) || !has_no_calls(m[1].value))
-		return false;
-	return is_kind(m[0].value, '{') && member(m[0].value, "content", &content) && has_text(content);
+	ids->n = names->n = 0;
+	return read_data(ev, m, COUNT(m)) && (ids->n > 0 || message.has_text);
 }
 
-static bool
-add_id(struct pieces *ids, struct piece value)
+static const char *
+read_result_data(void *arg, const char *p, const char *end)
 {
-	if (!is_kind(value, '"') || value.len < 3 || memchr(value.p, '\\', value.len) != NULL)
-		return false;
-	ids->items = xgrow(ids->items, ids->n, &ids->cap, sizeof(ids->items[0]));
-	ids->items[ids->n++] = (struct piece){ value.p + 1, value.len - 2 };
-	return true;
+	struct member m[] = { { "parts", read_parts, NULL, false } };
+
+	p = read_object(m, COUNT(m), p, end);
+	return m[0].seen ? p : NULL;
 }
 
-static bool
-add_result(struct pieces *ids, struct piece one)
+static const char *
+read_result(void *arg, const char *p, const char *end)
 {
-	struct member m[] = { { .key = "parent_id" }, { .key = "result" } };
-	struct piece data, parts;
+	struct member m[] = { { "data", read_result_data, NULL, false } };
 
-	if (!find_members(one, m, 2) || !add_id(ids, m[0].value))
-		return false;
-	return is_kind(m[1].value, '{') && member(m[1].value, "data", &data) && is_kind(data, '{') &&
-	    member(data, "parts", &parts) && parts_have_text(parts);
+	p = read_object(m, COUNT(m), p, end);
+	return m[0].seen ? p : NULL;
+}
+
+static const char *
+read_one_result(void *arg, const char *p, const char *end)
+{
+	struct member m[] = { { "parent_id", read_id, arg, false }, { "result", read_result, NULL, false } };
+
+	p = read_object(m, COUNT(m), p, end);
+	return m[0].seen && m[1].seen ? p : NULL;
+}
+
+static const char *
+read_results(void *arg, const char *p, const char *end)
+{
+	return read_array(read_one_result, arg, p, end);
 }
 
 bool
 quick_results(const struct event *ev, struct pieces *ids)
 {
-	struct piece data, results, one;
-	const char *p = NULL;
-	int rc;
+	struct member m[] = { { "results", read_results, ids, false } };
 
 	ids->n = 0;
-	if (!data_of(ev, &data) || !member(data, "results", &results) || results.p == NULL)
-		return false;
-	while ((rc = next_element(results, &p, &one)) > 0)
-		if (!add_result(ids, one))
-			return false;
-	return rc == 0 && ids->n > 0;
+	return read_data(ev, m, COUNT(m)) && ids->n > 0;
 }
 
 bool
 quick_ids(const struct event *ev, unsigned flags, struct pieces *ids)
 {
-	bool container = (flags & EV_CALLS) != 0;
-	const char *key = container ? "calls" : flags & EV_RESULT ? "parent_id" : "id", *p = NULL;
-	struct piece data, value, one, id;
-	int rc;
+	struct calls calls = { ids, NULL };
+	struct member container[] = { { "calls", read_calls, &calls, false } };
+	struct member one[] = { { flags & EV_RESULT ? "parent_id" : "id", read_id, ids, false } };
 
 	ids->n = 0;
-	if (!data_of(ev, &data) || !member(data, key, &value) || value.p == NULL)
-		return false;
-	if (!container)
-		return add_id(ids, value);
-	while ((rc = next_element(value, &p, &one)) > 0)
-		if (!is_kind(one, '{') || !member(one, "id", &id) || !add_id(ids, id))
-			return false;
-	return rc == 0;
+	if (flags & EV_CALLS)
+		return read_data(ev, container, COUNT(container)) && container[0].seen;
+	return read_data(ev, one, COUNT(one)) && one[0].seen;
+}
+
+/* ---- sizes ---- */
+
+struct size {
+	int chars;
+	int64_t tokens;
+};
+
+/* The second half of an escaped pair of surrogates, with its u at p. */
+static bool
+is_second_half(const char *p, const char *end)
+{
+	return end - p > 5 && (p[1] == 'd' || p[1] == 'D') && strchr("cdefCDEF", p[2]) != NULL;
+}
+
+/* Code points of a string: an escape is one, a pair of surrogates too. */
+static const char *
+weigh_string(void *arg, const char *p, const char *end)
+{
+	struct size *size = arg;
+	const char *behind = skip_value(NULL, p, end);
+	int64_t points = 0;
+
+	if (behind == NULL || *p != '"')
+		return behind;
+	for (p++; p < behind - 1; p++) {
+		if (*p != '\\') {
+			points += ((unsigned char)*p & 0xc0) != 0x80;
+		} else if (p[1] == 'u') {
+			points += !is_second_half(p + 1, behind);
+			p += 5;
+		} else {
+			points++;
+			p++;
+		}
+	}
+	size->tokens += points / size->chars;
+	return behind;
+}
+
+static const char *
+weigh_part(void *arg, const char *p, const char *end)
+{
+	struct member m[] = { { "content", weigh_string, arg, false } };
+
+	return read_object(m, COUNT(m), p, end);
+}
+
+static const char *
+weigh_parts(void *arg, const char *p, const char *end)
+{
+	return read_array(weigh_part, arg, p, end);
+}
+
+static const char *
+weigh_result_data(void *arg, const char *p, const char *end)
+{
+	struct member m[] = { { "parts", weigh_parts, arg, false } };
+
+	return read_object(m, COUNT(m), p, end);
+}
+
+static const char *
+weigh_result(void *arg, const char *p, const char *end)
+{
+	struct member m[] = { { "data", weigh_result_data, arg, false } };
+
+	return read_object(m, COUNT(m), p, end);
+}
+
+static const char *
+weigh_one_result(void *arg, const char *p, const char *end)
+{
+	struct member m[] = { { "result", weigh_result, arg, false } };
+
+	return read_object(m, COUNT(m), p, end);
+}
+
+static const char *
+weigh_results(void *arg, const char *p, const char *end)
+{
+	return read_array(weigh_one_result, arg, p, end);
+}
+
+static const char *
+weigh_message(void *arg, const char *p, const char *end)
+{
+	return is_null(p, end) ? p + 4 : weigh_part(arg, p, end);
+}
+
+int64_t
+quick_tokens_at_least(const struct event *ev, int chars_per_token)
+{
+	struct size size = { chars_per_token > 0 ? chars_per_token : 4, 0 };
+	unsigned flags = ev->type->flags;
+	struct member m[] = { { "parts", weigh_parts, &size, false } };
+
+	if (flags & EV_RESULTS)
+		m[0] = (struct member){ "results", weigh_results, &size, false };
+	else if (flags & EV_RESPONSE)
+		m[0] = (struct member){ "message", weigh_message, &size, false };
+	else if ((flags & EV_REQUEST) == 0)
+		return 0;
+	return read_data(ev, m, COUNT(m)) ? size.tokens : 0;
 }
 
 void

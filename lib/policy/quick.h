@@ -19,12 +19,18 @@ struct pieces {			/* ids: between their quotes, without escapes */
 
 /* A request with text or anything else that can be sent. */
 bool quick_request(const struct event *ev);
-/* A response with text or files and without calls. */
-bool quick_answer(const struct event *ev);
+/* A response with text, or with calls: their ids and names (which replace what was in them). Whether ids differ is not looked at. */
+bool quick_response(const struct event *ev, struct pieces *ids, struct pieces *names);
 /* A results container of which no result is empty: the parent ids, which replace what was in ids. */
 bool quick_results(const struct event *ev, struct pieces *ids);
 /* A result, or an announcement of one call or several (which of them: flags): the ids it refers to. */
 bool quick_ids(const struct event *ev, unsigned flags, struct pieces *ids);
+
+/*
+ * No more than event_tokens of a request, response or results container gives, mostly nearly as much; 0 for others and for
+ * what is unusual. Never for deciding what fits: for knowing that something does not.
+ */
+int64_t quick_tokens_at_least(const struct event *ev, int chars_per_token);
 
 void pieces_release(struct pieces *ids);
 

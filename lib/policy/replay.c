@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "policy/idset.h"
+#include "policy/quick.h"
 
 #include <stdlib.h>
 
@@ -11,6 +12,33 @@ static bool
 provides(const struct event *ev)
 {
 	return (ev->type->flags & (EV_RESPONSE | EV_BUILTIN_CALL)) != 0;
+}
+
+int
+replay_ids(struct event *ev, event_id_fn *fn, void *arg, struct err *e)
+{
+	struct pieces ids = { 0 }, names = { 0 };
+	unsigned flags = ev->type->flags;
+	bool was_parsed = ev->parsed != NULL, sure = false;
+	size_t i;
+	int rc = 0;
+
+	if (!was_parsed && (flags & EV_RESPONSE))
+		sure = quick_response(ev, &ids, &names);
+	else if (!was_parsed && (flags & EV_RESULTS))
+		sure = quick_results(ev, &ids);
+	else if (!was_parsed && (flags & (EV_CALLS | EV_CALL | EV_RESULT)))
+		sure = quick_ids(ev, flags, &ids);
+	for (i = 0; sure && i < ids.n; i++)
+		fn(arg, ids.items[i].p, ids.items[i].len);
+	if (!sure) {
+		rc = event_ids(ev, fn, arg, e);
+		if (!was_parsed)
+			event_forget(ev);
+	}
+	pieces_release(&ids);
+	pieces_release(&names);
+	return rc;
 }
 
 static bool
@@ -80,7 +108,7 @@ provider_survives(const struct replay_event *r, int64_t first, struct err *e)
 		return 1;
 	if (r->event->type->flags & EV_BUILTIN_CALL)
 		return 0;
-	if (event_ids(r->event, count_id, &calls, e) < 0)
+	if (replay_ids(r->event, count_id, &calls, e) < 0)
 		return -1;
 	return calls == 0;
 }
@@ -91,7 +119,7 @@ is_answerable(struct event *ev, const struct idset *set, struct err *e)
 {
 	struct lookup l = { .set = set };
 
-	if (event_ids(ev, look_up, &l, e) < 0)
+	if (replay_ids(ev, look_up, &l, e) < 0)
 		return -1;
 	return l.found == l.n && (l.n > 0 || is_container(ev));
 }
@@ -107,7 +135,7 @@ replay_stands_alone(const struct replay_event *r, struct err *e)
 		return 1;
 	if (!is_container(r->event))
 		return 0;
-	if (event_ids(r->event, count_id, &ids, e) < 0)
+	if (replay_ids(r->event, count_id, &ids, e) < 0)
 		return -1;
 	return ids == 0;
 }
@@ -126,7 +154,7 @@ replay_prune_held(const struct replay_event *events, size_t n, size_t cut, bool 
 		if (!provides(events[i].event))
 			continue;
 		yes = provider_survives(&events[i], first, e);
-		if (yes < 0 || (yes && event_ids(events[i].event, add_id, &set, e) < 0))
+		if (yes < 0 || (yes && replay_ids(events[i].event, add_id, &set, e) < 0))
 			goto out;
 		keep[i] = yes;
 	}
@@ -239,7 +267,7 @@ last_good_cut(struct providers *p, const struct replay_event *r, int64_t *good, 
 		return 0;
 	p->lowest = r->number;
 	p->n = 0;
-	if (event_ids(r->event, find_provider, p, e) < 0)
+	if (replay_ids(r->event, find_provider, p, e) < 0)
 		return -1;
 	*good = p->n == 0 && !is_container(r->event) ? -1 : p->lowest;
 	return 0;
@@ -259,7 +287,7 @@ replay_snap_held(const struct replay_event *events, size_t n, size_t *cut, struc
 
 	for (i = 0; i < n; i++) {
 		p.at = events[i].number;
-		if (provides(events[i].event) && event_ids(events[i].event, note_provider, &p, e) < 0)
+		if (provides(events[i].event) && replay_ids(events[i].event, note_provider, &p, e) < 0)
 			goto out;
 	}
 	for (i = *cut; i < n; i++) {

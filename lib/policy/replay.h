@@ -21,6 +21,9 @@
  */
 int64_t replay_prune(struct event *const *events, size_t n, size_t cut, bool *keep, struct err *e);
 
+/* event_ids, without parsing lines that need not be: one whose grammar is broken may go by. What it parses it forgets. */
+int replay_ids(struct event *ev, event_id_fn *fn, void *arg, struct err *e);
+
 /* prune; while nothing is left and the cut is not 0, one lower and again. *cut is where it ended. */
 int64_t replay_span(struct event *const *events, size_t n, size_t *cut, bool *keep, struct err *e);
 

@@ -29,6 +29,8 @@
 #define PENDING_MAX 1000	/* events that wait for the response of a provider item; then there is none to come */
 
 struct unit_call {
+	char *name;
+	size_t name_len;
 	bool answered;			/* by a container that went out */
 	struct event *loose;		/* a result that came alone */
 };
@@ -36,8 +38,7 @@ struct unit_call {
 struct unit {			/* a response with calls, until the next request or response */
 	bool active;
 	uint64_t line;			/* number of the response's */
-	struct json_object *announced;	/* its calls, with an id each that no other has */
-	struct idset ids;		/* theirs, in order */
+	struct idset ids;		/* of its calls, in order, an id each that no other has */
 	struct unit_call *calls;
 	size_t missing;			/* not answered */
 };
@@ -79,7 +80,8 @@ struct sendable {
 	struct slot *slots;
 	size_t slots_n, slots_cap, slots_open;
 	struct spool held;		/* from the first open slot on */
-	struct pieces ids;		/* of the line at hand */
+	struct pieces ids, names;	/* of the line at hand */
+	struct idset differ;		/* ids seen in it */
 	struct repaired repaired[REPAIRS];
 };
 
@@ -103,11 +105,12 @@ unit_release(struct unit *u)
 {
 	size_t i;
 
-	for (i = 0; i < u->ids.n; i++)
+	for (i = 0; i < u->ids.n; i++) {
 		event_free(u->calls[i].loose);
+		free(u->calls[i].name);
+	}
 	free(u->calls);
 	idset_release(&u->ids);
-	json_object_put(u->announced);
 	*u = (struct unit){ .ids = IDSET_INIT };
 }
 
@@ -126,38 +129,53 @@ length(struct json_object *array)
 }
 
 static void
-unit_open(struct unit *u, const struct event *ev, struct json_object *calls)
+unit_begin(struct unit *u, const struct event *ev, size_t calls)
 {
-	size_t i, len;
-	const char *id;
-
 	u->active = true;
 	u->line = ev->number;
-	u->announced = json_object_get(calls);
-	for (i = 0; i < length(calls); i++) {
-		id = json_get_text(json_object_array_get_idx(calls, i), "id", &len);
-		idset_add(&u->ids, id, len, NULL);
-	}
-	u->calls = xcalloc(u->ids.n + 1, sizeof(u->calls[0]));
-	u->missing = u->ids.n;
+	u->calls = xcalloc(calls + 1, sizeof(u->calls[0]));
 }
 
-/* Keeps of the calls what an error result needs: their arguments can be large. */
 static void
-unit_forget_arguments(struct unit *u)
+unit_add(struct unit *u, struct piece id, struct piece name)
 {
-	struct json_object *small = json_object_new_array(), *one, *call;
+	bool fresh;
+	size_t i = idset_add(&u->ids, id.p, id.len, &fresh);
+
+	if (!fresh)
+		return;
+	u->calls[i].name = xmemdup0(name.len > 0 ? name.p : "", name.len);
+	u->calls[i].name_len = name.len;
+	u->missing++;
+}
+
+static void
+unit_open(struct unit *u, const struct event *ev, struct json_object *calls)
+{
+	struct json_object *one;
+	struct piece id, name;
 	size_t i;
 
-	for (i = 0; i < u->ids.n; i++) {
-		call = json_object_array_get_idx(u->announced, i);
-		one = json_object_new_object();
-		json_object_object_add(one, "id", json_object_get(json_get(call, "id")));
-		json_object_object_add(one, "name", json_object_get(json_get(call, "name")));
-		json_object_array_add(small, one);
+	unit_begin(u, ev, length(calls));
+	for (i = 0; i < length(calls); i++) {
+		one = json_object_array_get_idx(calls, i);
+		id = name = (struct piece){ NULL, 0 };
+		id.p = json_get_text(one, "id", &id.len);
+		name.p = json_get_text(one, "name", &name.len);
+		if (id.p != NULL)
+			unit_add(u, id, name.p != NULL ? name : (struct piece){ "", 0 });
 	}
-	json_object_put(u->announced);
-	u->announced = small;
+}
+
+/* The same for a line that was only looked at. */
+static void
+unit_open_pieces(struct unit *u, const struct event *ev, const struct pieces *ids, const struct pieces *names)
+{
+	size_t i;
+
+	unit_begin(u, ev, ids->n);
+	for (i = 0; i < ids->n; i++)
+		unit_add(u, ids->items[i], names->items[i]);
 }
 
 /* The number of the call in the unit, SIZE_MAX when it is not there. */
@@ -170,11 +188,10 @@ unit_call(const struct unit *u, const char *id, size_t len)
 static struct json_object *
 error_for(const struct unit *u, size_t i)
 {
-	struct json_object *announced = json_object_array_get_idx(u->announced, i);
-	size_t id_len, name_len = 0;
-	const char *id = json_get_text(announced, "id", &id_len), *name = json_get_text(announced, "name", &name_len);
+	size_t len;
+	const char *id = idset_text(&u->ids, i, &len);
 
-	return mend_error(id, id_len, name != NULL ? name : "", name_len);
+	return mend_error(id, len, u->calls[i].name, u->calls[i].name_len);
 }
 
 /* A container for the calls that are missing: results that came alone, and error results. NULL when there are none. */
@@ -364,7 +381,6 @@ open_slot(struct sendable *s, struct err *e)
 {
 	size_t i = s->slots_n;
 
-	unit_forget_arguments(&s->unit);
 	s->slots = xgrow(s->slots, i, &s->slots_cap, sizeof(s->slots[0]));
 	s->slots[i] = (struct slot){ .unit = s->unit };
 	s->unit = (struct unit){ .ids = IDSET_INIT };
@@ -757,6 +773,21 @@ is_first_loose(struct unit *u, const struct event *ev, struct pieces *ids)
 	return true;
 }
 
+static bool
+all_differ(struct sendable *s)
+{
+	bool fresh = true;
+	size_t i;
+
+	for (i = 0; i < s->ids.n && fresh && s->ids.n > 1; i++)
+		idset_add(&s->differ, s->ids.items[i].p, s->ids.items[i].len, &fresh);
+	if (s->differ.size > 1024)
+		idset_release(&s->differ);
+	else
+		idset_reset(&s->differ);
+	return fresh;
+}
+
 /* 1 when the line was dealt with, 0 when it has to be parsed, -1. */
 static int
 pass(struct sendable *s, struct event *ev, unsigned flags, struct err *e)
@@ -768,9 +799,13 @@ pass(struct sendable *s, struct event *ev, unsigned flags, struct err *e)
 			return 0;
 		rc = begin_request(s, e);
 	} else if (flags & EV_RESPONSE) {
-		if (!quick_answer(ev))
+		if (!quick_response(ev, &s->ids, &s->names) || !all_differ(s))
 			return 0;
-		rc = close_unit(s, e) < 0 ? -1 : give_pending(s, true, e);
+		if (close_unit(s, e) < 0 || give_pending(s, true, e) < 0 || forward(s, ev, e) < 0)
+			return -1;
+		if (s->ids.n > 0)
+			unit_open_pieces(&s->unit, ev, &s->ids, &s->names);
+		return 1;
 	} else if (flags & EV_RESULTS) {
 		if (!quick_results(ev, &s->ids) || !answer_all(&s->unit, &s->ids))
 			return 0;
@@ -861,6 +896,8 @@ sendable_free(struct stage *stage)
 	free(s->late_calls);
 	free(s->slots);
 	pieces_release(&s->ids);
+	pieces_release(&s->names);
+	idset_release(&s->differ);
 	spool_release(&s->held);
 	free(s);
 }
@@ -873,7 +910,7 @@ sendable_new(struct chain *c)
 	struct sendable *s = xcalloc(1, sizeof(*s));
 
 	s->stage.ops = &sendable_ops;
-	s->unit.ids = s->builtin = s->late = (struct idset)IDSET_INIT;
+	s->unit.ids = s->builtin = s->late = s->differ = (struct idset)IDSET_INIT;
 	s->held = (struct spool)SPOOL_INIT;
 	s->held.dir = chain_opts(c)->tmpdir;
 	return &s->stage;

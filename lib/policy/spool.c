@@ -14,6 +14,7 @@
 struct record {			/* then len bytes of the line */
 	const struct event_type *type;	/* NULL: a mark */
 	uint64_t number, offset, mark;
+	uint32_t data_at, data_len;
 	size_t len;
 };
 
@@ -60,7 +61,7 @@ spool_add(struct spool *s, const struct event *ev, uint64_t mark, struct err *e)
 	struct record r = { .number = mark };
 
 	if (ev != NULL)
-		r = (struct record){ ev->type, ev->number, ev->offset, ev->mark, ev->len };
+		r = (struct record){ ev->type, ev->number, ev->offset, ev->mark, ev->data_at, ev->data_len, ev->len };
 	if (s->memory.len > 0 && s->memory.len + sizeof(r) + r.len > SPOOL_MEMORY && spill(s, e) < 0)
 		return -1;
 	buf_add(&s->memory, &r, sizeof(r));
@@ -74,7 +75,7 @@ static int
 give(const struct spool_reader *reader, const struct record *r, const char *line, struct err *e)
 {
 	struct event ev = { .type = r->type, .line = line, .len = r->len, .number = r->number, .offset = r->offset,
-		.mark = r->mark };
+		.mark = r->mark, .data_at = r->data_at, .data_len = r->data_len };
 	int rc;
 
 	if (r->type == NULL)

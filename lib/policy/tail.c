@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "event/render.h"
+#include "policy/quick.h"
 
 #include <stdlib.h>
 
@@ -79,17 +80,8 @@ line_before(struct backwards *b, const char **line, size_t *len, uint64_t *offse
 	return 1;
 }
 
-struct count {
-	const struct window_need *need;
-	bool kept_only;
-	int64_t weight;		/* of what was seen so far, events or tokens */
-	uint64_t events;
-	bool response;
-};
-
-/* Takes in one more event towards the beginning; true when reading may begin with it. */
-static bool
-is_enough(struct count *c, struct event *ev)
+bool
+tail_enough(struct tail_count *c, struct event *ev)
 {
 	const struct window_need *need = c->need;
 	unsigned flags = ev->type->flags;
@@ -99,7 +91,7 @@ is_enough(struct count *c, struct event *ev)
 	if (c->kept_only && (flags & EV_KEPT) == 0)	/* a HaltEvent passes, too, but does not count */
 		return false;
 	if (need->budget && counted)
-		weight = event_tokens(ev, need->chars_per_token, NULL);
+		weight = c->at_least ? quick_tokens_at_least(ev, need->chars_per_token) : event_tokens(ev, need->chars_per_token, NULL);
 	if (weight < 0)
 		return false;
 	c->weight += weight;
@@ -113,7 +105,7 @@ tail_find(struct store_file *f, uint64_t size, const struct window_need *need, b
     struct err *e)
 {
 	struct backwards b = { .file = f, .at = size };
-	struct count count = { .need = need, .kept_only = kept_only };
+	struct tail_count count = { .need = need, .kept_only = kept_only };
 	const char *line;
 	struct event ev;
 	size_t len;
@@ -124,7 +116,7 @@ tail_find(struct store_file *f, uint64_t size, const struct window_need *need, b
 	while (!enough && (rc = line_before(&b, &line, &len, offset, e)) > 0) {
 		if (line == NULL || len == 0 || event_view(&ev, line, len, NULL) < 0)
 			continue;
-		enough = is_enough(&count, &ev);
+		enough = tail_enough(&count, &ev);
 		event_release(&ev);
 	}
 	free(b.data);

@@ -15,4 +15,16 @@
 int tail_find(struct store_file *f, uint64_t size, const struct window_need *need, bool kept_only, uint64_t *offset,
     struct err *e);
 
+/* The same question for events that come one by one, the newest first: zeroed but for need to begin with. */
+struct tail_count {
+	const struct window_need *need;
+	bool kept_only;
+	bool at_least;		/* sizes need not be exact: fewer tokens are counted than there are */
+	int64_t weight;		/* of what was seen so far, events or tokens */
+	uint64_t events;
+	bool response;
+};
+/* Takes in one more event towards the beginning; true when the window's input may begin with it. */
+bool tail_enough(struct tail_count *c, struct event *ev);
+
 #endif

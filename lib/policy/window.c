@@ -17,6 +17,7 @@
 #include "event/render.h"
 #include "policy/replay.h"
 #include "policy/reserve.h"
+#include "policy/tail.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -52,6 +53,17 @@ struct window {
 	struct held summary, request;
 	struct held *halts;
 	size_t halts_n, halts_cap;
+	/*
+	 * A budget has to read each event for its size. Where nothing but the end can matter, events wait unread until it is
+	 * clear that most of them lie before the window: only the first is taken, and what is left of them at the end.
+	 */
+	bool waits;
+	struct buf lines;
+	struct waiting {
+		struct event ev;		/* but for its line, which is in lines */
+		size_t at;
+	} *waiting;
+	size_t waiting_n, waiting_cap, patience;	/* patience: bytes of lines before they are looked at */
 	/* What must be sent (a budget beyond AG2): the prompts, the last request, and everything from must on. */
 	int64_t prompt_tokens, last_request, last_request_weight, must;
 	struct reserve reserve;		/* for what is sent beside the events */
@@ -285,7 +297,7 @@ reserve(struct window *w, struct held *h)
 }
 
 static int
-window_event(struct stage *s, struct event *ev, struct err *e)
+take_event(struct stage *s, struct event *ev, struct err *e)
 {
 	struct window *w = window_of(s);
 	struct err why = ERR_INIT;
@@ -298,6 +310,7 @@ window_event(struct stage *s, struct event *ev, struct err *e)
 	h.r.event = ev;
 	reserve(w, &h);
 	h.r.event = event_dup(ev);
+	event_forget(h.r.event);	/* a window holds lines, not values */
 	if (ev->type->flags & EV_RESPONSE) {
 		w->last_response = h.r.number;
 		forget_spent_halts(w);
@@ -307,6 +320,90 @@ window_event(struct stage *s, struct event *ev, struct err *e)
 	push(w, h);
 	note_must(w, &h);
 	shrink_to_limit(w);
+	return 0;
+}
+
+/* ---- waiting ---- */
+
+#define PATIENCE (1u << 20)
+
+static struct event
+waiting_event(const struct window *w, size_t i)
+{
+	struct event ev = w->waiting[i].ev;
+
+	ev.line = w->lines.data + w->waiting[i].at;
+	return ev;
+}
+
+static void
+hold_back(struct window *w, const struct event *ev)
+{
+	struct waiting *one;
+
+	w->waiting = xgrow(w->waiting, w->waiting_n, &w->waiting_cap, sizeof(w->waiting[0]));
+	one = &w->waiting[w->waiting_n++];
+	*one = (struct waiting){ *ev, w->lines.len };
+	one->ev.owned = NULL;
+	one->ev.parsed = NULL;
+	buf_add(&w->lines, ev->line, ev->len);
+}
+
+/* Forgets those that lie before the window for certain. */
+static void
+forget_old(struct window *w)
+{
+	struct window_need need = window_needs(&w->stage);
+	struct tail_count count = { .need = &need, .at_least = true };
+	size_t i = w->waiting_n, j, gone;
+	bool enough = false;
+	struct event ev;
+
+	while (i > 0 && !enough) {
+		ev = waiting_event(w, --i);
+		enough = tail_enough(&count, &ev);
+		event_release(&ev);
+	}
+	if (i > 0) {
+		gone = w->waiting[i].at;
+		buf_drop(&w->lines, gone);
+		w->waiting_n -= i;
+		memmove(w->waiting, w->waiting + i, w->waiting_n * sizeof(w->waiting[0]));
+		for (j = 0; j < w->waiting_n; j++)
+			w->waiting[j].at -= gone;
+	}
+	w->patience = w->lines.len < PATIENCE / 4 ? PATIENCE : 4 * w->lines.len;
+}
+
+static int
+take_waiting(struct window *w, struct err *e)
+{
+	struct event ev;
+	size_t i;
+	int rc = 0;
+
+	if (w->waiting_n > 0)
+		forget_old(w);
+	for (i = 0; i < w->waiting_n && rc == 0; i++) {
+		ev = waiting_event(w, i);
+		rc = take_event(&w->stage, &ev, e);
+		event_release(&ev);
+	}
+	w->waiting_n = 0;
+	buf_release(&w->lines);
+	return rc;
+}
+
+static int
+window_event(struct stage *s, struct event *ev, struct err *e)
+{
+	struct window *w = window_of(s);
+
+	if (!w->waits || w->seen == 0)
+		return take_event(s, ev, e);
+	hold_back(w, ev);
+	if (w->lines.len >= w->patience)
+		forget_old(w);
 	return 0;
 }
 
@@ -365,7 +462,7 @@ drop_broken(struct window *w, struct err *e)
 
 	for (i = 0; i < w->n; i++) {
 		why = (struct err)ERR_INIT;
-		if (event_ids(at(w, i)->r.event, no_id, NULL, &why) < 0) {
+		if (replay_ids(at(w, i)->r.event, no_id, NULL, &why) < 0) {
 			if (chain_bad(w->stage.chain, at(w, i)->r.event, &why, e) < 0)
 				return -1;
 			event_free(at(w, i)->r.event);
@@ -589,6 +686,8 @@ window_end(struct stage *s, struct err *e)
 	size_t cut = 0, i;
 	int rc = -1;
 
+	if (take_waiting(w, e) < 0)
+		return -1;
 	keep = xcalloc(w->n + 1, sizeof(keep[0]));
 	if (w->budget && !w->as_ag2)
 		add_reserved(w, reserve_end(&w->reserve, chain_opts(s->chain)->answer_open));
@@ -620,6 +719,8 @@ window_free(struct stage *s)
 	reserve_release(&w->reserve);
 	free(w->items);
 	free(w->halts);
+	free(w->waiting);
+	buf_release(&w->lines);
 	free(w);
 }
 
@@ -655,6 +756,9 @@ window_new(struct chain *c, const struct policy_spec *spec, bool budget, struct 
 	w->transparent = policy_bool(spec, "transparent");
 	w->limit = limit < 0 && !budget ? 0 : limit;
 	w->step = step;
+	w->lines = (struct buf)BUF_INIT;
+	w->patience = PATIENCE;
+	w->waits = budget && !w->transparent && step == 0 && chain_opts(c)->explain == NULL && chain_opts(c)->on_bad != JSONL_BAD_STOP;
 	w->chars = budget ? (int)policy_int(spec, "chars_per_token") : 0;
 	w->walk = (struct replay_walk)REPLAY_WALK_INIT;
 	if (budget)
@@ -666,7 +770,7 @@ window_new(struct chain *c, const struct policy_spec *spec, bool budget, struct 
 bool
 window_begun(const struct stage *s)
 {
-	return ((const struct window *)s)->seen > 0;
+	return ((const struct window *)s)->seen > 0 || ((const struct window *)s)->waiting_n > 0;
 }
 
 struct window_need
