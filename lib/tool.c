@@ -4,6 +4,7 @@
 #include "base/run.h"
 #include "base/utf8.h"
 #include "knowledge.h"
+#include "llm/quote.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -126,10 +127,26 @@ time_limit(const struct tool_env *env)
 	return env->timeout > 0 ? env->timeout : TOOL_TIMEOUT;
 }
 
+/* What a program said last on stderr, which of a shell is why it could not start it. */
+static void
+add_said(struct buf *out, const struct buf *errors)
+{
+	const char *end = errors->data + errors->len, *start;
+
+	while (end > errors->data && strchr(" \t\r\n", end[-1]) != NULL)
+		end--;
+	if (end == errors->data)
+		return;
+	start = memrchr(errors->data, '\n', (size_t)(end - errors->data));
+	start = start != NULL ? start + 1 : errors->data;
+	buf_adds(out, ": ");
+	quote_text(out, start, (size_t)(end - start), NULL);
+}
+
 int
 tool_declare(struct tool *t, const struct tool_env *env, struct err *e)
 {
-	struct buf out = BUF_INIT_MAX(TOOL_OUTPUT_MAX);
+	struct buf out = BUF_INIT_MAX(TOOL_OUTPUT_MAX), errors = BUF_INIT_MAX(ERRORS_MAX), said = BUF_INIT;
 	struct json_object *o = NULL;
 	struct err why = ERR_INIT;
 	char *command;
@@ -139,12 +156,15 @@ tool_declare(struct tool *t, const struct tool_env *env, struct err *e)
 	if (t->name != NULL)
 		return 0;
 	command = xasprintf("%s --schema", t->command);
-	r = (struct run){ .shell = command, .env = env->env, .cwd = t->cwd, .out = &out, .timeout = time_limit(env) };
+	r = (struct run){ .shell = command, .env = env->env, .cwd = t->cwd, .out = &out, .errors = &errors,
+		.timeout = time_limit(env) };
 	rc = run(&r, &why);
+	add_said(&said, &errors);
 	if (rc < 0) {
-		err_set(e, ERR_CONFIG, "the tool %s does not declare itself: %s", t->command, why.msg);
+		err_set(e, ERR_CONFIG, "the tool %s does not declare itself: %s%s", t->command, why.msg, said.data);
 	} else if (rc > 0) {
-		rc = err_set(e, ERR_CONFIG, "the tool %s does not declare itself: '--schema' ended with status %d", t->command, rc);
+		rc = err_set(e, ERR_CONFIG, "the tool %s does not declare itself: '--schema' ended with status %d%s", t->command, rc,
+		    said.data);
 	} else if (json_parse(&o, out.data, out.len, &why) < 0) {
 		rc = err_set(e, ERR_CONFIG, "the tool %s: what it prints for '--schema' is no JSON: %s", t->command, why.msg);
 	} else if (!take_declaration(t, o)) {
@@ -157,6 +177,8 @@ tool_declare(struct tool *t, const struct tool_env *env, struct err *e)
 	json_object_put(o);
 	free(command);
 	buf_release(&out);
+	buf_release(&errors);
+	buf_release(&said);
 	return rc;
 }
 

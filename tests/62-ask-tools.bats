@@ -186,7 +186,10 @@ gone() {
 	for t in fails text empty badname nowhere; do
 		run ask --tool ./$t x </dev/null
 		status_is 78
+		[ "${#lines[@]}" -eq 1 ] || fail "$t: $output"
 	done
+	has "ended with status 127: " "$output"
+	has "not found" "$output"
 	tool a 'true'
 	run ask --tool ./a --tool ./a x </dev/null
 	status_is 78
