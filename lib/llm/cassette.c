@@ -446,11 +446,32 @@ common_prefix(struct json_object *a, struct json_object *b)
 	return n;
 }
 
+/* Of an entry for another provider or model that is what is to be told: the bodies differ everywhere then. */
+static void
+who_first(struct difference *d, size_t *common, const struct entry *entry, const struct question *q)
+{
+	static const char *const keys[] = { "provider", "model" };
+	size_t i;
+
+	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		struct difference who = { .path = BUF_INIT };
+
+		if (unfit_in(&who, entry, q, keys[i])) {
+			buf_release(&d->path);
+			*d = who;
+			*common = 0;
+			return;
+		}
+		buf_release(&who.path);
+	}
+}
+
 static int
 no_answer(const struct cassette *c, const struct question *q, struct err *e)
 {
 	struct difference d, nearest = { .path = BUF_INIT };
 	struct buf want = BUF_INIT, got = BUF_INIT;
+	const struct entry *entry = NULL;
 	size_t i, line = 0, at, common = 0;
 
 	for (i = 0; i < c->n; i++) {
@@ -462,12 +483,14 @@ no_answer(const struct cassette *c, const struct question *q, struct err *e)
 			nearest = d;
 			common = at;
 			line = c->entries[i].line;
+			entry = &c->entries[i];
 		} else {
 			buf_release(&d.path);
 		}
 	}
 	if (line == 0)
 		return err_set(e, ERR_UNAVAIL, "%s: the cassette is empty", c->path);
+	who_first(&nearest, &common, entry, q);
 	show_from(&want, nearest.want, common);
 	show_from(&got, nearest.got, common);
 	err_set(e, ERR_UNAVAIL, "%s: no recorded answer fits; line %zu is nearest and differs in %.200s: recorded %s, asked %s", c->path,

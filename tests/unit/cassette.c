@@ -269,6 +269,14 @@ by_hand(void)
 	model("openai:gpt-4");
 	ask("the sum of it");
 	ok(got.rc == -1 && strstr(got.e.msg, "line 5") != NULL && strstr(got.e.msg, "differs in model") != NULL, "the model counts: %s", got.e.msg);
+	replay("{\"provider\": \"openai\", \"model\": \"gpt-5\", \"request\": {\"messages\": [{\"role\": \"user\", \"content\": \"x\"}]}, \"reply\": {}}\n");
+	model("anthropic:claude");
+	ask("hello");
+	ok(got.rc == -1 && strstr(got.e.msg, "differs in provider: recorded 'openai', asked 'anthropic'") != NULL,
+	    "who is asked is named before what is sent: %s", got.e.msg);
+	model("openai:gpt-4");
+	ask("hello");
+	ok(got.rc == -1 && strstr(got.e.msg, "differs in model") != NULL, "and so is the model: %s", got.e.msg);
 	model("openai:gpt-5");
 	replay("");
 	ask("a?");
