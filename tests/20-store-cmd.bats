@@ -315,6 +315,14 @@ on_terminal() {
 	output_is ""
 }
 
+@test "what is not in the store is told in the same words by every command" {
+	put /a 1
+	for command in cat stat ls tree rm "grep x" export; do
+		run -1 --separate-stderr ag2-store $command /nope
+		[ "$stderr" = "ag2-store: '/nope' is not in the store" ] || fail "$command: $stderr"
+	done
+}
+
 @test "rm of the whole store is refused" {
 	put /a 1
 	for p in / // ''; do

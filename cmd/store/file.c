@@ -272,7 +272,7 @@ remove_path(struct store *s, const char *path)
 	if (there < 0)
 		fail(&e);
 	if (there == 0 && !force)
-		log_warn("cannot remove '%s': it is not in the store", path);
+		log_warn("'%s' is not in the store", path);
 	if (there == 0)
 		return force ? 0 : 1;
 	if (st.dir && !directories) {

@@ -451,7 +451,7 @@ redis_file_open(void *self, const char *path, void **file, struct store_stat *st
 	int rc = look(s, path, SMALL, &r, e);
 
 	if (rc <= 0)
-		return rc < 0 ? -1 : err_set(e, ERR_ABSENT, "'%s' is not there", path);
+		return rc < 0 ? -1 : err_set(e, ERR_ABSENT, "'%s' is not in the store", path);
 	describe(r, st);
 	if (st->dir) {
 		freeReplyObject(r);

@@ -475,7 +475,7 @@ sqlite_file_open(void *self, const char *path, void **file, struct store_stat *s
 	}
 	reader_release(f);
 	free(f);
-	return rc < 0 ? -1 : err_set(e, ERR_ABSENT, "%s: not in the store", path);
+	return rc < 0 ? -1 : err_set(e, ERR_ABSENT, "'%s' is not in the store", path);
 }
 
 static ssize_t
