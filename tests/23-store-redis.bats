@@ -292,17 +292,17 @@ bgsave_failed() {
 
 @test "a server that is loading is waited for, 75 beyond the timeout" {
 	ag2-store write /x <<<1
-	rc EVAL 'for i = 1, 3000 do redis.call("SET", "filler"..i, string.rep("x", 100)) end' 0 >/dev/null
+	rc EVAL 'for i = 1, 8000 do redis.call("SET", "filler"..i, string.rep("x", 100)) end' 0 >/dev/null
 	rc SAVE >/dev/null
 	redis_stop
 	rm -f "$socket"
 	redis-server --port 0 --unixsocket "$socket" --dir "$TMP/redis-data" --save '' --key-load-delay 1000 \
 		--loading-process-events-interval-bytes 1024 --logfile "$TMP/redis.log" 3>&- 4>&- >/dev/null 2>&1 &
 	echo $! >redis.pid
-	wait_for 10 test -S "$socket"
-	run -75 ag2-store -s "$url?timeout=0.5" cat /x
+	wait_for 20 sh -c "redis-cli -s '$socket' PING 2>&1 | grep -q LOADING"
+	run -75 ag2-store -s "$url?timeout=1" cat /x
 	has loading
-	run -0 ag2-store cat /x
+	run -0 ag2-store -s "$url?timeout=60" cat /x
 	output_is 1
 }
 
