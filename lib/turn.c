@@ -826,8 +826,9 @@ static void
 start(struct turn *t)
 {
 	buf_release(&t->answer);
-	free(t->finish_reason);
 	buf_release(&t->unsaved);
+	free(t->finish_reason);
+	t->finish_reason = NULL;
 	t->answer = t->unsaved = (struct buf)BUF_INIT;
 	t->halted = t->log_failed = false;
 	t->last_byte = '\0';
@@ -912,6 +913,7 @@ void
 turn_release(struct turn *t)
 {
 	event_list_release(&t->history);
+	free(t->finish_reason);
 	buf_release(&t->answer);
 	buf_release(&t->unsaved);
 }
