@@ -68,15 +68,15 @@ A='{"type": "ag2.events.types.ModelResponse", "data": {"created_at": 2.5, "messa
 }
 
 @test "the bytes of the answer come out of a pipe as they are" {
-	answer_calls -m $'a\033[31mred\u202eb\tc'
+	answer_calls -m $'a\033[31mred\xe2\x80\xaeb\tc'
 	ag2-ask -m "$MODEL" x </dev/null >got
-	printf 'a\033[31mred\u202eb\tc\n' >want
+	printf 'a\033[31mred\xe2\x80\xaeb\tc\n' >want
 	same want got
 }
 
 @test "on a terminal control characters and bidi overrides of the answer are shown, not obeyed" {
 	need_terminal
-	answer_calls -m $'a\033[31mred\u202eb\tc\nd'
+	answer_calls -m $'a\033[31mred\xe2\x80\xaeb\tc\nd'
 	run -0 script -qec "ag2-ask -m '$MODEL' x </dev/null" /dev/null
 	has 'a\x1b[31mred\xe2\x80\xaeb'
 	hasnt $'\033'

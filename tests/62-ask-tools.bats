@@ -128,7 +128,7 @@ gone() {
 	answer_calls c1 bytes '{}' c2 nothing '{}'
 	answer_text ok
 	run -0 ask --tool ./bytes --tool ./nothing x </dev/null
-	results 2 | grep -qx $'ToolResultEvent|c1|a\ufffdb'
+	results 2 | grep -qx $'ToolResultEvent|c1|a\xef\xbf\xbdb'
 	results 2 | grep -q '^ToolResultEvent|c2|'
 }
 
