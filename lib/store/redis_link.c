@@ -29,6 +29,7 @@ struct redis_link {
 	char *shown;
 	bool ever;		/* it was connected once: a refusal is then likely to pass */
 	bool unsure;		/* the command may have been carried out */
+	const char *held_up;	/* what the server said why it cannot answer this command yet; NULL: nothing */
 	char sha[REDIS_SCRIPTS][41];
 };
 
@@ -190,7 +191,10 @@ enum outcome {
 static enum outcome
 late(struct redis_link *l, struct err *e)
 {
-	err_set(e, ERR_BUSY, "%s: no answer in time", l->shown);
+	if (l->held_up != NULL)
+		err_set(e, ERR_BUSY, "%s: %s, and gave no other answer in time", l->shown, l->held_up);
+	else
+		err_set(e, ERR_BUSY, "%s: no answer in time", l->shown);
 	return LATE;
 }
 
@@ -362,7 +366,10 @@ complain(struct redis_link *l, const redisReply *r, struct err *e)
 		err_set(e, c->code, "%s: %s (%.200s)", l->shown, c->says, core(r->str));
 	else
 		err_set(e, ERR_UNAVAIL, "%s: it says: %.400s", l->shown, r->str);
-	return c != NULL && c->passes;
+	if (c == NULL || !c->passes)
+		return false;
+	l->held_up = c->says;
+	return true;
 }
 
 /* ---- Connecting ---- */
@@ -568,6 +575,7 @@ persist(struct redis_link *l, const struct redis_words *w, double deadline, stru
 	enum outcome rc;
 
 	l->unsure = false;
+	l->held_up = NULL;
 	do
 		rc = attempt(l, w, &answer, deadline, e);
 	while (rc == LOST && pause_before(&pause, deadline));
