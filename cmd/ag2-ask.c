@@ -1,16 +1,21 @@
 /* ag2-ask: asks a model, as a filter over a stream or as a whole turn of an agent; see man/ag2-ask.1. */
 #include "ask/after.h"
 #include "ask/answer_json.h"
+#include "ask/confirm.h"
+#include "ask/environ.h"
+#include "ask/input.h"
+#include "ask/key.h"
+#include "ask/model.h"
+#include "ask/request.h"
+#include "ask/tools.h"
+#include "ask/verbose.h"
 #include "cli.h"
-#include "compare.h"
 #include "explain.h"
 
 #include "base/alloc.h"
-#include "base/clock.h"
 #include "base/io.h"
 #include "base/run.h"
 #include "base/utf8.h"
-#include "event/render.h"
 #include "stream.h"
 #include "turn.h"
 #include "upkeep.h"
@@ -20,30 +25,28 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define TEXT_MAX (16u << 20)
-#define KEY_MAX 8192
 #define SCHEMA_MAX (1u << 20)
 
 static struct {
-	const char *store, *config, *model, *base_url, *model_of, *stream, *record, *replay, *layout, *explain, *compare;
+	const char *store, *config, *stream, *record, *replay, *layout, *explain, *compare;
+	struct model_options model;
 	struct opt_list tools;
 	bool last, skip_bad, strict, events, dry, verbose, no_stream, as_ag2, check, no_upkeep;
 	long max_rounds, status_fd;
 	bool json, confirm;
 	const char *schema;
-	double tool_timeout, timeout, connect_timeout, first_byte_timeout, idle_timeout;
-	long retries;
-} o = { .retries = -1, .max_rounds = TURN_ROUNDS, .status_fd = -1, .tool_timeout = TOOL_TIMEOUT };
+	double tool_timeout;
+} o = { .model.retries = -1, .max_rounds = TURN_ROUNDS, .status_fd = -1, .tool_timeout = TOOL_TIMEOUT };
 
 static const struct opt options[] = {
 	CLI_OPT_STORE(&o.store),
 	CLI_OPT_CONFIG(&o.config),
-	{ 'm', "model", OPT_STRING, &o.model, "PROVIDER:MODEL", "the model, such as openai:gpt-5 or exec:CMD" },
-	{ 0, "base-url", OPT_STRING, &o.base_url, "URL", "where the provider's API is" },
-	{ 0, "model-of", OPT_STRING, &o.model_of, "PART", "the model that $AG2_CONFIG names for `compact`, `aggregate` or `aggregate:N` (from 0)" },
+	{ 'm', "model", OPT_STRING, &o.model.model, "PROVIDER:MODEL", "the model, such as openai:gpt-5 or exec:CMD" },
+	{ 0, "base-url", OPT_STRING, &o.model.base_url, "URL", "where the provider's API is" },
+	{ 0, "model-of", OPT_STRING, &o.model.part, "PART", "the model that $AG2_CONFIG names for `compact`, `aggregate` or `aggregate:N` (from 0)" },
 	{ 0, "stream", OPT_STRING, &o.stream, "S", "a whole turn of this stream (@last, @new)" },
 	{ 'C', "continue", OPT_FLAG, &o.last, NULL, "the same as --stream @last" },
 	{ 0, "skip-bad", OPT_FLAG, &o.skip_bad, NULL, "bad lines on stdin are no failure" },
@@ -63,11 +66,11 @@ static const struct opt options[] = {
 	{ 0, "confirm", OPT_FLAG, &o.confirm, NULL, "ask on the terminal before each tool call" },
 	{ 0, "max-rounds", OPT_INT, &o.max_rounds, "N", "model calls of one turn (50)" },
 	{ 0, "tool-timeout", OPT_SECONDS, &o.tool_timeout, "S", "seconds a tool may take (120)" },
-	{ 0, "timeout", OPT_SECONDS, &o.timeout, "S", "seconds a model call may take in all (600)" },
-	{ 0, "connect-timeout", OPT_SECONDS, &o.connect_timeout, "S", "to connect (30)" },
-	{ 0, "first-byte-timeout", OPT_SECONDS, &o.first_byte_timeout, "S", "until the first byte of the answer" },
-	{ 0, "idle-timeout", OPT_SECONDS, &o.idle_timeout, "S", "of silence within an answer" },
-	{ 0, "retries", OPT_INT, &o.retries, "N", "how often a call that failed in passing is tried again (3)" },
+	{ 0, "timeout", OPT_SECONDS, &o.model.timeout, "S", "seconds a model call may take in all (600)" },
+	{ 0, "connect-timeout", OPT_SECONDS, &o.model.connect_timeout, "S", "to connect (30)" },
+	{ 0, "first-byte-timeout", OPT_SECONDS, &o.model.first_byte_timeout, "S", "until the first byte of the answer" },
+	{ 0, "idle-timeout", OPT_SECONDS, &o.model.idle_timeout, "S", "of silence within an answer" },
+	{ 0, "retries", OPT_INT, &o.model.retries, "N", "how often a call that failed in passing is tried again (3)" },
 	{ 0, "record", OPT_STRING, &o.record, "FILE", "add every model call to this cassette" },
 	{ 0, "replay", OPT_STRING, &o.replay, "FILE", "answer from this cassette, without network and key" },
 	{ 0, "no-upkeep", OPT_FLAG, &o.no_upkeep, NULL, "leave compaction and aggregation to others" },
@@ -103,13 +106,13 @@ check_options(void)
 	explain_check(&usage, o.explain);
 	if (o.compare != NULL && strcmp(o.compare, "last") == 0 && is_filter())
 		cli_usage(&usage, "--compare last is for a stream of a store");
-	if (o.model_of != NULL && !is_filter())
+	if (o.model.part != NULL && !is_filter())
 		cli_usage(&usage, "--model-of is for a filter");
 	if (o.max_rounds < 1)
 		cli_usage(&usage, "--max-rounds must be 1 or more");
 	if (o.json && o.events)
 		cli_usage(&usage, "--json and --events exclude each other");
-	if (o.retries < -1)
+	if (o.model.retries < -1)
 		cli_usage(&usage, "--retries must be 0 or more");
 	if (o.tool_timeout <= 0)
 		cli_usage(&usage, "--tool-timeout must be more than 0");
@@ -167,442 +170,6 @@ get_text(struct buf *text, char **words, int n)
 	return true;
 }
 
-/* ---- the agent ---- */
-
-static void
-say_pair(void *arg, size_t i, size_t j)
-{
-	const struct agent *a = arg;
-
-	log_warn("%s: %s (policy %zu) cuts events before %s (policy %zu) adds its prompt; put it behind",
-	    a->file, policy_spec_name(&a->assembly[i]), i + 1, policy_spec_name(&a->assembly[j]), j + 1);
-}
-
-static size_t
-warn_order(struct agent *a)
-{
-	const char **names = xcalloc(a->assembly_n, sizeof(*names));
-	size_t i, pairs;
-
-	for (i = 0; i < a->assembly_n; i++)
-		names[i] = policy_spec_name(&a->assembly[i]);
-	pairs = policy_order_check(names, a->assembly_n, say_pair, a);
-	free(names);
-	return pairs;
-}
-
-/* The model of that part, which is the agent's unless the file names another. */
-static struct llm_config *
-model_of(struct agent *a, const char *part)
-{
-	struct llm_config *own = NULL;
-	long i = 0;
-
-	if (strcmp(part, "compact") == 0)
-		own = &a->compact.model;
-	else if (strncmp(part, "aggregate", 9) == 0 && (part[9] == '\0' ||
-	    (part[9] == ':' && parse_long(part + 10, "--model-of", &i, NULL) == 0 && i >= 0)))
-		own = (size_t)i < a->aggregates_n ? &a->aggregates[i].model : NULL;
-	else
-		cli_usage(&usage, "--model-of: there is no part '%s' (compact, aggregate, aggregate:N)", part);
-	return own != NULL && own->provider != NULL ? own : &a->model;
-}
-
-/* Only the model of $AG2_CONFIG is meant where the stream, with its prompts, comes from elsewhere. */
-static void
-read_agent(struct agent *a)
-{
-	const char *file = o.config ? o.config : cli_env("AG2_CONFIG");
-	struct llm_config model, *from;
-	char *name;
-	struct err e = ERR_INIT;
-
-	if (file == NULL) {
-		agent_init(a);
-		return;
-	}
-	if (agent_read(a, file, &e) < 0)
-		log_fail(&e);
-	if (is_filter()) {
-		from = o.model_of ? model_of(a, o.model_of) : &a->model;
-		model = *from;
-		*from = (struct llm_config){ .temperature = -1 };
-		name = xstrdup(a->name);
-		agent_release(a);
-		agent_init(a);
-		free(a->name);
-		a->name = name;
-		a->model = model;
-	}
-}
-
-/* A model given here keeps what the file says of the provider, unless it is another one. */
-static void
-use_model(struct llm_config *c, const char *text, int status)
-{
-	struct llm_config fresh = { .temperature = -1 };
-	struct err e = ERR_INIT;
-
-	if (llm_config_parse(&fresh, text, &e) < 0)
-		log_die(status, "%s", e.msg);
-	if (c->provider != NULL && strcmp(c->provider, fresh.provider) == 0) {
-		free(c->model);
-		c->model = xstrdup(fresh.model);
-		if (strcmp(c->provider, "exec") == 0) {
-			free(c->cwd);
-			c->cwd = NULL;
-		}
-		llm_config_release(&fresh);
-		return;
-	}
-	llm_config_release(c);
-	*c = fresh;
-}
-
-static void
-use_limit(double *at, double given)
-{
-	if (given > 0)
-		*at = given;
-}
-
-static void
-use_limits(struct llm_config *c)
-{
-	use_limit(&c->timeout, o.timeout);
-	use_limit(&c->connect_timeout, o.connect_timeout);
-	use_limit(&c->first_byte_timeout, o.first_byte_timeout);
-	use_limit(&c->idle_timeout, o.idle_timeout);
-	if (o.retries >= 0)
-		c->retries = o.retries > 0 ? o.retries : -1;
-}
-
-static void
-choose_model(struct llm_config *c)
-{
-	const char *base_url = o.base_url ? o.base_url : cli_env("AG2_BASE_URL"), *model = cli_env("AG2_MODEL");
-
-	if (o.model != NULL)
-		use_model(c, o.model, 64);
-	else if (model != NULL && (c->provider == NULL || o.config == NULL))
-		use_model(c, model, 78);
-	if (c->provider == NULL)
-		log_die(78, "no model is configured; try -m openai:gpt-5 (its key in OPENAI_API_KEY), or 'model:' in the agent file");
-	if (base_url != NULL) {
-		free(c->base_url);
-		c->base_url = xstrdup(base_url);
-	}
-	use_limits(c);
-}
-
-/* ---- keys ---- */
-
-/* Its first line. Neither the command's output nor its words are ever shown: both may be the secret. */
-static char *
-key_from_command(const struct agent *a, const char *command)
-{
-	struct buf out = BUF_INIT_MAX(KEY_MAX);
-	struct run r = { .shell = command, .cwd = a->dir, .input = "", .out = &out, .timeout = 60 };
-	struct err e = ERR_INIT;
-	char *key;
-	int rc = run(&r, &e);
-
-	if (run_interrupted())
-		cli_die_by(run_interrupted());
-	if (rc < 0)
-		log_die(78, "api_key_cmd failed: it could not be run, took too long or printed too much");
-	if (rc > 0)
-		log_die(78, "api_key_cmd failed with status %d", rc);
-	key = xmemdup0(out.data, strcspn(out.data, "\r\n"));
-	explicit_bzero(out.data, out.len);
-	buf_release(&out);
-	if (key[0] == '\0')
-		log_die(78, "api_key_cmd printed no key");
-	return key;
-}
-
-/* Its first line; whoever else may read the file may have the key. */
-static char *
-key_from_file(const struct agent *a, const char *name)
-{
-	char *path = name[0] == '/' || a->dir == NULL ? xstrdup(name) : xasprintf("%s/%s", a->dir, name), *key;
-	struct buf text = BUF_INIT_MAX(KEY_MAX);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct err e = ERR_INIT;
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		log_die(errno == EACCES ? 77 : 78, "cannot read the key's file '%s': %s", path, strerror(errno));
-	if ((st.st_mode & 077) != 0)
-		log_die(77, "the key's file '%s' can be read by others: chmod 600 it", path);
-	if (io_read_all(fd, &text, "the key", &e) < 0)
-		log_die(78, "the key's file '%s' cannot be read", path);
-	close(fd);
-	key = xmemdup0(text.data, strcspn(text.data, "\r\n"));
-	explicit_bzero(text.data, text.len);
-	buf_release(&text);
-	if (key[0] == '\0')
-		log_die(78, "the key's file '%s' is empty", path);
-	free(path);
-	return key;
-}
-
-static void
-find_key(struct agent *a)
-{
-	struct llm_config *c = &a->model;
-	const char *name = c->api_key_env ? c->api_key_env : llm_key_env(c), *key;
-
-	if (name == NULL)
-		return;
-	if (c->api_key_cmd != NULL) {
-		c->api_key = key_from_command(a, c->api_key_cmd);
-		return;
-	}
-	if (c->api_key_file != NULL) {
-		c->api_key = key_from_file(a, c->api_key_file);
-		return;
-	}
-	key = cli_env(name);
-	c->api_key = key ? xstrdup(key) : NULL;
-}
-
-/* ---- what children are told ---- */
-
-struct env_list {
-	char **items;
-	size_t n, cap;
-};
-
-static void
-env_add(struct env_list *l, char *item)
-{
-	l->items = xgrow(l->items, l->n, &l->cap, sizeof(*l->items));
-	l->items[l->n++] = item;
-}
-
-static void
-env_set(struct env_list *l, const char *name, const char *value)
-{
-	if (value != NULL)
-		env_add(l, xasprintf("%s=%s", name, value));
-}
-
-static void
-env_release(struct env_list *l)
-{
-	size_t i;
-
-	for (i = 0; i < l->n; i++)
-		free(l->items[i]);
-	free(l->items);
-	*l = (struct env_list){ .items = NULL };
-}
-
-/* For the user's own parts: policies, exec: models, the bootstrap. A name alone is taken out. */
-static void
-commands_env(struct env_list *l, const struct agent *a, const struct store *store, const char *stream)
-{
-	char *model = xasprintf("%s:%s", a->model.provider, a->model.model);
-
-	env_set(l, "AG2_STORE", store ? store_url(store) : NULL);
-	if (stream == NULL && !is_filter())
-		env_add(l, xstrdup("AG2_STREAM"));	/* not that of an agent around us */
-	env_set(l, "AG2_STREAM", stream);
-	env_set(l, "AG2_NAME", a->name);
-	env_set(l, "AG2_CONFIG", a->file);
-	env_set(l, "AG2_MODEL", model);
-	free(model);
-}
-
-static bool
-ends_with(const char *name, size_t len, const char *end)
-{
-	size_t n = strlen(end);
-
-	return len >= n && memcmp(name + len - n, end, n) == 0;
-}
-
-/* Tools do what a model says, so that they do not get its key, nor any other that looks like one. */
-static void
-tools_env(struct env_list *l, const struct env_list *commands, const struct agent *a)
-{
-	size_t i, len;
-
-	for (i = 0; i < commands->n; i++)
-		env_add(l, xstrdup(commands->items[i]));
-	for (i = 0; environ[i] != NULL; i++) {
-		len = strcspn(environ[i], "=");
-		if (ends_with(environ[i], len, "_API_KEY") || ends_with(environ[i], len, "_AUTH_TOKEN"))
-			env_add(l, xmemdup0(environ[i], len));
-	}
-	if (a->model.api_key_env != NULL)
-		env_add(l, xstrdup(a->model.api_key_env));
-	if (a->compact.model.api_key_env != NULL)
-		env_add(l, xstrdup(a->compact.model.api_key_env));
-	for (i = 0; i < a->aggregates_n; i++)
-		if (a->aggregates[i].model.api_key_env != NULL)
-			env_add(l, xstrdup(a->aggregates[i].model.api_key_env));
-	env_add(l, NULL);
-}
-
-/* ---- tools ---- */
-
-struct tool_list {
-	struct tool *items;
-	size_t n, cap;
-};
-
-static struct tool *
-tool_add(struct tool_list *l)
-{
-	l->items = xgrow(l->items, l->n, &l->cap, sizeof(*l->items));
-	l->items[l->n] = (struct tool){ .name = NULL };
-	return &l->items[l->n++];
-}
-
-static bool
-has_knowledge(const struct tool_list *l)
-{
-	size_t i;
-
-	for (i = 0; i < l->n; i++)
-		if (l->items[i].command == NULL)
-			return true;
-	return false;
-}
-
-/* The file's, then those given here, then knowledge. The agent's become ours. */
-static void
-collect_tools(struct tool_list *l, struct agent *a)
-{
-	struct err e = ERR_INIT;
-	size_t i;
-
-	for (i = 0; i < a->tools_n; i++)
-		*tool_add(l) = a->tools[i];
-	a->tools_n = 0;
-	for (i = 0; i < o.tools.n; i++)
-		if (tool_parse(tool_add(l), o.tools.items[i], NULL, &e) < 0)
-			cli_usage(&usage, "--tool: %s", e.msg);
-	if (a->has_knowledge && a->expose_tool && !has_knowledge(l))
-		tool_knowledge(tool_add(l));
-}
-
-static void
-declare_tools(struct tool_list *l, const struct tool_env *env)
-{
-	struct err e = ERR_INIT;
-	size_t i, j;
-
-	for (i = 0; i < l->n; i++) {
-		if (tool_declare(&l->items[i], env, &e) < 0) {
-			if (run_interrupted())
-				cli_die_by(run_interrupted());
-			log_fail(&e);
-		}
-		for (j = 0; j < i; j++)
-			if (strcmp(l->items[i].name, l->items[j].name) == 0)
-				log_die(78, "two tools are called '%s'", l->items[i].name);
-	}
-}
-
-static void
-tools_release(struct tool_list *l)
-{
-	size_t i;
-
-	for (i = 0; i < l->n; i++)
-		tool_release(&l->items[i]);
-	free(l->items);
-}
-
-/* ---- the stream on stdin ---- */
-
-struct input {
-	struct prompt *prompts;
-	size_t prompts_n, prompts_cap, bytes;
-	struct event_list events;
-	uint64_t bad;
-};
-
-static bool
-add_prompt(struct input *in, struct json_object *data)
-{
-	size_t len;
-	const char *content = json_get_text(data, "content", &len);
-
-	if (content == NULL)
-		return false;
-	in->prompts = xgrow(in->prompts, in->prompts_n, &in->prompts_cap, sizeof(*in->prompts));
-	in->prompts[in->prompts_n++] = (struct prompt){ .content = { xmemdup0(content, len), len },
-		.at_end = prompt_at_end(data) };
-	return true;
-}
-
-/* All of it goes to the model, so that all of it is read by the full grammar. */
-static int
-add_line(struct input *in, struct jsonl *lines, struct event *ev, struct err *e)
-{
-	struct err why = ERR_INIT;
-	struct json_object *data = event_data(ev, &why);
-
-	in->bytes += ev->len;
-	if (in->bytes > TURN_BYTES_MAX)
-		return err_set(e, ERR_DATA, "stdin: more than %u MB; let a policy such as sliding-window bound the stream",
-		    TURN_BYTES_MAX >> 20);
-	if (data == NULL)
-		return jsonl_bad(lines, ev, &why, e);
-	if (ev->type->flags & EV_PROMPT) {
-		if (add_prompt(in, data))
-			return 0;
-		err_set(&why, ERR_DATA, "a Prompt without text");
-		return jsonl_bad(lines, ev, &why, e);
-	}
-	event_forget(ev);
-	event_list_add(&in->events, event_dup(ev));
-	return 0;
-}
-
-/* A person who types a question at a terminal has no stream to give. */
-static void
-read_stream(struct input *in, bool has_text)
-{
-	enum jsonl_bad on_bad = o.strict ? JSONL_BAD_STOP : o.skip_bad ? JSONL_BAD_SKIP : JSONL_BAD_COUNT;
-	struct err e = ERR_INIT;
-	struct jsonl lines;
-	struct event ev;
-	int rc;
-
-	if (isatty(0)) {
-		if (!has_text)
-			cli_usage(&usage, "there is neither TEXT nor a stream on stdin");
-		return;
-	}
-	jsonl_init_fd(&lines, "stdin", on_bad, 0);
-	while ((rc = jsonl_next(&lines, &ev, &e)) > 0) {
-		rc = add_line(in, &lines, &ev, &e);
-		event_release(&ev);
-		if (rc < 0)
-			break;
-	}
-	if (rc < 0)
-		log_fail(&e);
-	in->bad = o.skip_bad ? 0 : lines.bad;
-	jsonl_release(&lines);
-}
-
-static void
-input_release(struct input *in)
-{
-	size_t i;
-
-	for (i = 0; i < in->prompts_n; i++)
-		free((char *)in->prompts[i].content.data);
-	free(in->prompts);
-	event_list_release(&in->events);
-}
-
 /* ---- store and stream ---- */
 
 /* Nothing is made for -n: a store that is not there yet has nothing in it. */
@@ -647,8 +214,7 @@ choose_stream(struct store *s, const struct agent *a)
 /* ---- what is seen ---- */
 
 struct output {
-	struct store *store;	/* for --compare last */
-	const char *stream;
+	struct request_watch watch;
 	bool broken;		/* standard output is a pipe that nobody reads any more */
 	char last;		/* byte of the answer's text */
 };
@@ -672,45 +238,6 @@ print_text(void *arg, const char *text, size_t len, struct err *e)
 	out->last = text[len - 1];
 	cli_write(text, len);
 	return flush_output(out, e);
-}
-
-static void
-say_text(const char *what, struct json_object *data, const char *key)
-{
-	size_t len;
-	const char *text = json_get_text(data, key, &len);
-
-	log_warn("%s%.*s", what, (int)(text ? len < 200 ? len : 200 : 0), text ? text : "");
-}
-
-static void
-say_usage(struct json_object *data)
-{
-	struct json_object *usage_data = json_get(json_get(data, "usage"), "data");
-	struct json_object *in = json_get(usage_data, "prompt_tokens"), *out = json_get(usage_data, "completion_tokens"),
-	    *all = json_get(usage_data, "total_tokens");
-
-	log_warn("tokens: %s in, %s out, %s in all", in ? json_object_get_string(in) : "?",
-	    out ? json_object_get_string(out) : "?", all ? json_object_get_string(all) : "?");
-}
-
-/* -v: what happens between the request and the answer. */
-static void
-say_event(const char *line, size_t len)
-{
-	struct json_object *data;
-	struct event ev;
-
-	if (event_view(&ev, line, len, NULL) < 0)
-		return;
-	data = event_data(&ev, NULL);
-	if (ev.type->flags & EV_USAGE)
-		say_usage(data);
-	else if (strcmp(ev.type->last, "ToolCallEvent") == 0)
-		say_text("tool: ", data, "name");
-	else if (ev.type->flags & EV_ERROR_RESULT)
-		say_text("tool failed: ", json_get(data, "error"), "message");
-	event_release(&ev);
 }
 
 static int
@@ -743,86 +270,9 @@ finish_text(struct output *out, const struct buf *answer)
 
 /* -n -v: which line each message comes from. */
 static int
-say_origins(const struct llm_request *r, struct err *e)
+on_request(void *arg, const struct llm_request *r, const struct buf *body, struct err *e)
 {
-	const struct event *ev;
-	size_t *origin, n, i;
-
-	if (llm_origins(r, &origin, &n, e) < 0)
-		return -1;
-	for (i = 0; i < n; i++) {
-		ev = origin[i] < r->events_n ? r->events[origin[i]] : NULL;
-		if (ev == NULL)
-			log_warn("message %zu: %s", i, origin[i] == SIZE_MAX ? "the prompts" : "the context");
-		else if (ev->number > 0)
-			log_warn("message %zu: line %llu, %s", i, (unsigned long long)ev->number, ev->type->last);
-		else if (ev->offset > 0)
-			log_warn("message %zu: byte %llu, %s", i, (unsigned long long)ev->offset, ev->type->last);
-		else
-			log_warn("message %zu: new, %s", i, ev->type->last);
-	}
-	free(origin);
-	return 0;
-}
-
-static char *
-sent_path(const struct output *out)
-{
-	return xasprintf("/.ag2/sent/%s", out->stream);
-}
-
-/* The request sent before this one in the stream; of this process or, by who asked for it, another. */
-static int
-read_last(const struct output *out, struct buf *before, struct err *e)
-{
-	struct err why = ERR_INIT;
-	char *path = sent_path(out);
-	int rc = store_read(out->store, path, before, NULL, &why);
-
-	free(path);
-	if (rc < 0 && why.code != ERR_ABSENT)
-		return err_set(e, why.code, "%s", why.msg);
-	if (rc < 0)
-		log_warn("compare: no earlier request of stream '%s' is kept%s", out->stream, o.dry ? "" : "; this one is");
-	return rc < 0 ? 0 : 1;
-}
-
-static int
-compare_last(const struct output *out, const struct buf *body, struct err *e)
-{
-	struct buf before = BUF_INIT;
-	char *path;
-	int rc = out->store != NULL ? read_last(out, &before, e) : 0;
-
-	if (rc > 0)
-		compare_tell("the last request", &before, body, CHARS_PER_TOKEN);
-	buf_release(&before);
-	if (rc < 0 || o.dry)
-		return rc < 0 ? -1 : 0;
-	path = sent_path(out);
-	rc = store_write(out->store, path, body->data, body->len, e);
-	free(path);
-	return rc;
-}
-
-static int
-see_request(void *arg, const struct llm_request *r, const struct buf *body, struct err *e)
-{
-	const struct output *out = arg;
-	struct buf before;
-
-	if (o.dry && o.verbose && say_origins(r, e) < 0)
-		return -1;
-	if (o.compare == NULL)
-		return 0;
-	if (strcmp(o.compare, "last") == 0)
-		return compare_last(out, body, e);
-	compare_read(&before, o.compare);
-	if (before.len > 0 && before.data[before.len - 1] == '\n' && body->data[body->len - 1] != '\n')
-		before.len--;	/* the newline that -n ends the body with */
-	compare_tell(o.compare, &before, body, CHARS_PER_TOKEN);
-	buf_release(&before);
-	return 0;
+	return see_request(&((const struct output *)arg)->watch, r, body, e);
 }
 
 static void
@@ -844,7 +294,7 @@ tell_log_failed(const struct turn *t)
 static void
 keep_up(const struct turn *t)
 {
-	struct after a = { .agent = t->agent, .store = t->store, .stream = t->stream, .model = o.model, .base_url = o.base_url,
+	struct after a = { .agent = t->agent, .store = t->store, .stream = t->stream, .model = o.model.model, .base_url = o.model.base_url,
 		.record = o.record, .replay = o.replay, .status_fd = (int)o.status_fd };
 
 	if (o.no_upkeep || t->stream == NULL || t->agent->file == NULL)
@@ -886,34 +336,6 @@ failed(const struct output *out, const struct err *e)
 		cli_die_by(SIGPIPE);
 	log_warn("%s", e->msg);
 	return err_status(e->code);
-}
-
-static int terminal = -1;
-
-/* Whatever a model writes is shown before it runs, with nothing in it that a terminal would obey. */
-static bool
-confirmed(const struct call *call)
-{
-	struct buf shown = BUF_INIT;
-	char answer[1000];	/* a line, as terminals give them */
-	bool told;
-
-	buf_adds(&shown, "ag2-ask: run ");
-	scrub(&shown, call->name, strlen(call->name), false);
-	buf_addch(&shown, ' ');
-	scrub(&shown, call->arguments, strlen(call->arguments), false);
-	buf_adds(&shown, "? [y/N] ");
-	out_flush();
-	told = io_write_all(terminal, shown.data, shown.len) == 0;
-	buf_release(&shown);
-	return told && io_read(terminal, answer, sizeof(answer)) > 0 && (answer[0] == 'y' || answer[0] == 'Y');
-}
-
-static void
-open_terminal(void)
-{
-	if (o.confirm && (terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)) < 0)
-		log_die(78, "--confirm needs a terminal, and there is none");
 }
 
 static void
@@ -987,6 +409,16 @@ run_turn(struct turn *t, struct output *out)
 	return t->halted ? 3 : 0;
 }
 
+/* A person who types a question at a terminal has no stream to give. */
+static void
+read_input(struct input *in, bool has_text)
+{
+	if (!isatty(0))
+		read_stream(in, o.strict ? JSONL_BAD_STOP : o.skip_bad ? JSONL_BAD_SKIP : JSONL_BAD_COUNT);
+	else if (!has_text)
+		cli_usage(&usage, "there is neither TEXT nor a stream on stdin");
+}
+
 /* All that a turn needs and that lives as long as it. */
 struct session {
 	struct input in;
@@ -1001,26 +433,25 @@ static void
 open_session(struct session *s, struct agent *a, bool has_text)
 {
 	if (is_filter())
-		read_stream(&s->in, has_text);
+		read_input(&s->in, has_text);
 	else if (!has_text && !o.last && (o.stream == NULL || strcmp(o.stream, "@new") == 0))
 		cli_usage(&usage, "a new stream needs TEXT");
 	run_catch_signals();
-	collect_tools(&s->tools, a);
+	collect_tools(&s->tools, a, &o.tools, &usage);
 	if (!is_filter() || has_knowledge(&s->tools))
 		s->store = open_store(a);
 	if (!is_filter())
 		s->stream = choose_stream(s->store, a);
 	if (!o.dry && o.replay == NULL)
 		find_key(a);
-	commands_env(&s->commands, a, s->store, s->stream);
-	tools_env(&s->for_tools, &s->commands, a);
-	env_add(&s->commands, NULL);
+	children_env(&s->commands, &s->for_tools, a, s->store, s->stream, is_filter());
 }
 
 static void
 fill_turn(struct session *s, const struct agent *a, const struct buf *text)
 {
-	open_terminal();
+	if (o.confirm)
+		open_terminal();
 	s->turn = (struct turn){
 		.agent = a,
 		.store = is_filter() ? NULL : s->store,
@@ -1069,10 +500,9 @@ ask(struct agent *a, const struct buf *text)
 
 	open_session(&s, a, text != NULL);
 	fill_turn(&s, a, text);
-	out.store = s.store;
-	out.stream = s.stream;
+	out.watch = (struct request_watch){ s.store, s.stream, o.compare, o.dry, o.dry && o.verbose };
 	s.turn.arg = &out;
-	s.turn.on_request = o.compare != NULL || (o.dry && o.verbose) ? see_request : NULL;
+	s.turn.on_request = o.compare != NULL || (o.dry && o.verbose) ? on_request : NULL;
 	if (o.compare != NULL && strcmp(o.compare, "last") == 0 && s.stream == NULL && s.store != NULL)
 		cli_usage(&usage, "--compare last is for a stream of a store");
 	status = o.dry ? print_body(&s.turn) : run_turn(&s.turn, &out);
@@ -1114,11 +544,12 @@ main(int argc, char **argv)
 	cli_start("ag2-ask");
 	n = cli_parse(&usage, argc, argv, false);
 	check_options();
-	read_agent(&agent);
+	o.model.only = is_filter();
+	read_agent(&agent, o.config ? o.config : cli_env("AG2_CONFIG"), &o.model, &usage);
 	if (o.check) {
 		status = check(&agent);
 	} else {
-		choose_model(&agent.model);
+		choose_model(&agent.model, &o.model, o.config != NULL);
 		set_cassette();
 		has_text = get_text(&text, argv, n);
 		if (!is_filter() && agent.file != NULL)

@@ -1,0 +1,133 @@
+#include "model.h"
+
+#include "../cli.h"
+#include "base/alloc.h"
+#include "policy/policy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void
+say_pair(void *arg, size_t i, size_t j)
+{
+	const struct agent *a = arg;
+
+	log_warn("%s: %s (policy %zu) cuts events before %s (policy %zu) adds its prompt; put it behind",
+	    a->file, policy_spec_name(&a->assembly[i]), i + 1, policy_spec_name(&a->assembly[j]), j + 1);
+}
+
+size_t
+warn_order(struct agent *a)
+{
+	const char **names = xcalloc(a->assembly_n, sizeof(*names));
+	size_t i, pairs;
+
+	for (i = 0; i < a->assembly_n; i++)
+		names[i] = policy_spec_name(&a->assembly[i]);
+	pairs = policy_order_check(names, a->assembly_n, say_pair, a);
+	free(names);
+	return pairs;
+}
+
+/* The model of that part, which is the agent's unless the file names another. */
+static struct llm_config *
+model_of(struct agent *a, const char *part, const struct opts *usage)
+{
+	struct llm_config *own = NULL;
+	long i = 0;
+
+	if (strcmp(part, "compact") == 0)
+		own = &a->compact.model;
+	else if (strncmp(part, "aggregate", 9) == 0 && (part[9] == '\0' ||
+	    (part[9] == ':' && parse_long(part + 10, "--model-of", &i, NULL) == 0 && i >= 0)))
+		own = (size_t)i < a->aggregates_n ? &a->aggregates[i].model : NULL;
+	else
+		cli_usage(usage, "--model-of: there is no part '%s' (compact, aggregate, aggregate:N)", part);
+	return own != NULL && own->provider != NULL ? own : &a->model;
+}
+
+/* Only the model of $AG2_CONFIG is meant where the stream, with its prompts, comes from elsewhere. */
+void
+read_agent(struct agent *a, const char *file, const struct model_options *o, const struct opts *usage)
+{
+	struct llm_config model, *from;
+	char *name;
+	struct err e = ERR_INIT;
+
+	if (file == NULL) {
+		agent_init(a);
+		return;
+	}
+	if (agent_read(a, file, &e) < 0)
+		log_fail(&e);
+	if (o->only) {
+		from = o->part ? model_of(a, o->part, usage) : &a->model;
+		model = *from;
+		*from = (struct llm_config){ .temperature = -1 };
+		name = xstrdup(a->name);
+		agent_release(a);
+		agent_init(a);
+		free(a->name);
+		a->name = name;
+		a->model = model;
+	}
+}
+
+/* A model given here keeps what the file says of the provider, unless it is another one. */
+static void
+use_model(struct llm_config *c, const char *text, int status)
+{
+	struct llm_config fresh = { .temperature = -1 };
+	struct err e = ERR_INIT;
+
+	if (llm_config_parse(&fresh, text, &e) < 0)
+		log_die(status, "%s", e.msg);
+	if (c->provider != NULL && strcmp(c->provider, fresh.provider) == 0) {
+		free(c->model);
+		c->model = xstrdup(fresh.model);
+		if (strcmp(c->provider, "exec") == 0) {
+			free(c->cwd);
+			c->cwd = NULL;
+		}
+		llm_config_release(&fresh);
+		return;
+	}
+	llm_config_release(c);
+	*c = fresh;
+}
+
+static void
+use_limit(double *at, double given)
+{
+	if (given > 0)
+		*at = given;
+}
+
+static void
+use_limits(struct llm_config *c, const struct model_options *o)
+{
+	use_limit(&c->timeout, o->timeout);
+	use_limit(&c->connect_timeout, o->connect_timeout);
+	use_limit(&c->first_byte_timeout, o->first_byte_timeout);
+	use_limit(&c->idle_timeout, o->idle_timeout);
+	if (o->retries >= 0)
+		c->retries = o->retries > 0 ? o->retries : -1;
+}
+
+void
+choose_model(struct llm_config *c, const struct model_options *o, bool of_file)
+{
+	const char *base_url = o->base_url ? o->base_url : cli_env("AG2_BASE_URL"), *model = cli_env("AG2_MODEL");
+
+	if (o->model != NULL)
+		use_model(c, o->model, 64);
+	else if (model != NULL && (c->provider == NULL || !of_file))
+		use_model(c, model, 78);
+	if (c->provider == NULL)
+		log_die(78, "no model is configured; try -m openai:gpt-5 (its key in OPENAI_API_KEY), or 'model:' in the agent file");
+	if (base_url != NULL) {
+		free(c->base_url);
+		c->base_url = xstrdup(base_url);
+	}
+	use_limits(c, o);
+}
