@@ -835,6 +835,7 @@ start(struct turn *t)
 	t->round = 0;
 }
 
+/* A store that we may read and not write, or whose disk is full, has no lock for us; nor does this turn then disturb another's. */
 static int
 lock_stream(const struct turn *t, struct store_lock **lock, struct err *e)
 {
@@ -848,7 +849,7 @@ lock_stream(const struct turn *t, struct store_lock **lock, struct err *e)
 	if (store_lock(t->store, path.data, LOCK_TTL_MS, 0, lock, &why) < 0) {
 		if (why.code == ERR_BUSY)
 			rc = err_set(e, ERR_BUSY, "another turn of stream '%s' is running", t->stream);
-		else
+		else if (why.code != ERR_PERM && why.code != ERR_IO)
 			rc = err_set(e, why.code, "%s", why.msg);
 	}
 	buf_release(&path);

@@ -279,18 +279,46 @@ not_running() {
 	output_is two
 }
 
-@test "a log that cannot be written: the answer is printed, EventLogFailed is told, 74" {
-	[ "$(id -u)" -ne 0 ] || skip "root writes everywhere"
+# Root writes everywhere, unless it lays that capability down.
+without_root() {
+	[ "$(id -u)" -ne 0 ] || set -- setpriv --bounding-set=-dac_override --inh-caps=-all "$@"
+	"$@"
+}
+
+log_failed() {
+	status_is 74
+	output_is "$1"
+	has "log of stream 's' could not be written" "$stderr"
+	events_are status EventLogFailed
+}
+
+@test "a log that may not be written: the answer is printed, EventLogFailed is told, 74" {
 	answer_text one
 	answer_text two
 	ag2-ask --stream s -m "$MODEL" x
 	chmod -R a-w st
-	run --separate-stderr bash -c 'ag2-ask --stream s -m "$1" --status-fd 3 y 3>status' - "$MODEL"
+	run --separate-stderr without_root bash -c 'ag2-ask --stream s -m "$1" --status-fd 3 y 3>status' - "$MODEL"
 	chmod -R u+w st
-	status_is 74
-	output_is two
-	has "log of stream 's' could not be written" "$stderr"
-	events_are status EventLogFailed
+	log_failed two
+	log_of s
+	events_are log ModelRequest ModelResponse
+}
+
+@test "so with one that becomes such while the model is asked; what was in it is asked again" {
+	answer_text one
+	cat >spoils <<-'E'
+		#!/bin/sh
+		cat >/dev/null
+		chmod -R a-w st
+		echo one
+	E
+	chmod +x spoils
+	run --separate-stderr without_root bash -c 'ag2-ask --stream s -m exec:./spoils --status-fd 3 y 3>status'
+	chmod -R u+w st
+	log_failed one
+	log_of s
+	events_are log ModelRequest
+	run -0 ag2-ask --stream s -C -m "$MODEL"
 	log_of s
 	events_are log ModelRequest ModelResponse
 }
