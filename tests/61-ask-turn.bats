@@ -318,7 +318,7 @@ log_failed() {
 	log_failed one
 	log_of s
 	events_are log ModelRequest
-	run -0 ag2-ask --stream s -C -m "$MODEL"
+	run -0 ag2-ask -C -m "$MODEL"
 	log_of s
 	events_are log ModelRequest ModelResponse
 }
