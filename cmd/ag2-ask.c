@@ -1,6 +1,7 @@
 /* ag2-ask: asks a model, as a filter over a stream or as a whole turn of an agent; see man/ag2-ask.1. */
 #include "ask/after.h"
 #include "ask/answer_json.h"
+#include "ask/attach.h"
 #include "ask/confirm.h"
 #include "ask/environ.h"
 #include "ask/input.h"
@@ -33,7 +34,7 @@
 static struct {
 	const char *store, *config, *stream, *record, *replay, *layout, *explain, *compare;
 	struct model_options model;
-	struct opt_list tools;
+	struct opt_list tools, images, files;
 	bool last, skip_bad, strict, events, dry, verbose, no_stream, as_ag2, check, no_upkeep;
 	long max_rounds, status_fd;
 	bool json, confirm;
@@ -62,6 +63,8 @@ static const struct opt options[] = {
 	{ 0, "compare", OPT_STRING, &o.compare, "FILE|last", "say on stderr where the request begins to differ from an earlier one" },
 	{ 0, "layout", OPT_STRING, &o.layout, "ag2|cache", "where prompts go that change often; cache: to the end" },
 	{ 0, "check", OPT_FLAG, &o.check, NULL, "only check the agent file; 1 when its policies' order is wrong" },
+	{ 0, "image", OPT_LIST, &o.images, "FILE", "an image that goes with the request; may be repeated" },
+	{ 0, "file", OPT_LIST, &o.files, "FILE", "a file of any kind that goes with it; may be repeated" },
 	{ 0, "tool", OPT_LIST, &o.tools, "FILE|knowledge", "a tool the model may call; may be repeated" },
 	{ 0, "confirm", OPT_FLAG, &o.confirm, NULL, "ask on the terminal before each tool call" },
 	{ 0, "max-rounds", OPT_INT, &o.max_rounds, "N", "model calls of one turn (50)" },
@@ -84,7 +87,7 @@ static const struct opts usage = {
 	    "       ag2-ask {-c FILE | -s URL | --stream S | -C} [OPTION...] [TEXT...]",
 	.summary = "Asks a model and runs the tools it calls until there is an answer.",
 	.table = options,
-	.more = "As a filter, a stream of events comes on stdin and TEXT is asked behind it. With a store, an agent file or a\n"
+	.more = "As a filter, a stream of events comes on stdin and TEXT is asked behind it, --image and --file with it. With a store, an agent file or a\n"
 	    "stream it is a whole turn, kept in the stream's log; TEXT - is the text on stdin; without TEXT a request that was\n"
 	    "not answered is asked again.\n",
 };
@@ -168,6 +171,20 @@ get_text(struct buf *text, char **words, int n)
 	if (good < text->len)
 		log_die(65, "the text is not UTF-8: byte %zu", good + 1);
 	return true;
+}
+
+/* Standard input is one thing: the stream, the text, or one file. */
+static void
+check_stdin(char **words, int n)
+{
+	size_t i, files = 0;
+
+	for (i = 0; i < o.images.n + o.files.n; i++)
+		files += strcmp(i < o.images.n ? o.images.items[i] : o.files.items[i - o.images.n], "-") == 0;
+	if (files > 0 && is_filter())
+		cli_usage(&usage, "--image and --file cannot be '-' where stdin is a stream");
+	if (files > 1 || (files > 0 && n == 1 && strcmp(words[0], "-") == 0))
+		cli_usage(&usage, "'-' can stand once: stdin is one file or the text");
 }
 
 /* ---- store and stream ---- */
@@ -268,7 +285,6 @@ finish_text(struct output *out, const struct buf *answer)
 		out_write("\n", 1);
 }
 
-/* -n -v: which line each message comes from. */
 static int
 on_request(void *arg, const struct llm_request *r, const struct buf *body, struct err *e)
 {
@@ -411,17 +427,19 @@ run_turn(struct turn *t, struct output *out)
 
 /* A person who types a question at a terminal has no stream to give. */
 static void
-read_input(struct input *in, bool has_text)
+read_input(struct input *in, bool asks)
 {
 	if (!isatty(0))
 		read_stream(in, o.strict ? JSONL_BAD_STOP : o.skip_bad ? JSONL_BAD_SKIP : JSONL_BAD_COUNT);
-	else if (!has_text)
+	else if (!asks)
 		cli_usage(&usage, "there is neither TEXT nor a stream on stdin");
 }
 
 /* All that a turn needs and that lives as long as it. */
 struct session {
 	struct input in;
+	struct media *media;
+	size_t media_n;
 	struct tool_list tools;
 	struct env_list commands, for_tools;
 	struct store *store;
@@ -432,9 +450,13 @@ struct session {
 static void
 open_session(struct session *s, struct agent *a, bool has_text)
 {
+	bool asks;
+
+	s->media = attach_read(o.images.items, o.images.n, o.files.items, o.files.n, &s->media_n);
+	asks = has_text || s->media_n > 0;
 	if (is_filter())
-		read_input(&s->in, has_text);
-	else if (!has_text && !o.last && (o.stream == NULL || strcmp(o.stream, "@new") == 0))
+		read_input(&s->in, asks);
+	else if (!asks && !o.last && (o.stream == NULL || strcmp(o.stream, "@new") == 0))
 		cli_usage(&usage, "a new stream needs TEXT");
 	run_catch_signals();
 	collect_tools(&s->tools, a, &o.tools, &usage);
@@ -461,6 +483,8 @@ fill_turn(struct session *s, const struct agent *a, const struct buf *text)
 		.prompts_n = s->in.prompts_n,
 		.text = text ? text->data : NULL,
 		.text_len = text ? text->len : 0,
+		.media = s->media,
+		.media_n = s->media_n,
 		.env = { s->store, (const char *const *)s->for_tools.items, o.tool_timeout, o.confirm ? confirmed : NULL },
 		.commands_env = (const char *const *)s->commands.items,
 		.on_explain = o.explain != NULL ? tell_explained : NULL,
@@ -483,6 +507,7 @@ close_session(struct session *s)
 	json_object_put(s->turn.schema);
 	turn_release(&s->turn);
 	input_release(&s->in);
+	attach_free(s->media, s->media_n);
 	tools_release(&s->tools);
 	env_release(&s->commands);
 	env_release(&s->for_tools);
@@ -551,6 +576,7 @@ main(int argc, char **argv)
 	} else {
 		choose_model(&agent.model, &o.model, o.config != NULL);
 		set_cassette();
+		check_stdin(argv, n);
 		has_text = get_text(&text, argv, n);
 		if (!is_filter() && agent.file != NULL)
 			warn_order(&agent);

@@ -227,13 +227,23 @@ emit(struct turn *t, const struct buf *lines, struct err *e)
 	return tell_lines(t, lines, e);
 }
 
-static void
-build_text_request(const struct turn *t, struct buf *lines)
+static bool
+has_request(const struct turn *t)
+{
+	return t->text != NULL || t->media_n > 0;
+}
+
+/* A log takes no line longer than that; neither does the model, where there is no log. */
+static int
+add_request(const struct turn *t, struct buf *lines, struct err *e)
 {
 	struct text text = { t->text, t->text_len };
 
-	build_request(lines, &text, 1);
+	build_media_request(lines, &text, t->text != NULL, t->media, t->media_n);
+	if (lines->len > EVENT_LINE_MAX)
+		return err_set(e, ERR_DATA, "the request is too long: as an event it has more than %u MiB", EVENT_LINE_MAX >> 20);
 	buf_addch(lines, '\n');
+	return 0;
 }
 
 static void
@@ -807,6 +817,20 @@ check_unanswered(const struct turn *t, struct err *e)
 	return err_set(e, ERR_ABSENT, "there is nothing to ask: %s", s.response ? "the last request is answered" : "no request");
 }
 
+/* What the provider does not take would stand in the log for ever, and fail every later turn. */
+static int
+check_media(const struct turn *t, const struct buf *lines, struct err *e)
+{
+	struct event *ev = event_own(xmemdup0(lines->data, lines->len - 1), lines->len - 1);
+	struct llm_request r = { .config = &t->agent->model, .events = &ev, .events_n = 1, .as_ag2 = t->as_ag2 };
+	struct buf body = BUF_INIT;
+	int rc = llm_body(&r, &body, e);
+
+	buf_release(&body);
+	event_free(ev);
+	return rc;
+}
+
 /* The request, or the unanswered one. */
 static int
 begin(struct turn *t, struct err *e)
@@ -814,10 +838,13 @@ begin(struct turn *t, struct err *e)
 	struct buf lines = BUF_INIT;
 	int rc;
 
-	if (t->text == NULL)
+	if (!has_request(t))
 		return check_unanswered(t, e);
-	build_text_request(t, &lines);
-	rc = emit(t, &lines, e);
+	rc = add_request(t, &lines, e);
+	if (rc == 0 && t->media_n > 0)
+		rc = check_media(t, &lines, e);
+	if (rc == 0)
+		rc = emit(t, &lines, e);
 	buf_release(&lines);
 	return rc;
 }
@@ -889,9 +916,7 @@ turn_body(struct turn *t, struct buf *out, struct err *e)
 	int rc;
 
 	start(t);
-	if (t->text != NULL)
-		build_text_request(t, &t->unsaved);
-	else if (check_there(t, e) < 0)
+	if (has_request(t) ? add_request(t, &t->unsaved, e) < 0 : check_there(t, e) < 0)
 		return -1;
 	rc = prepare_call(t, &a, &halt, &is_new, e);
 	if (rc == 0 && halt != NULL) {

@@ -23,8 +23,10 @@ struct turn {
 	struct event_list history;		/* without a stream: what came on stdin, grows by what the turn makes */
 	const struct prompt *prompts;		/* Prompt lines that came on stdin; the agent's own comes before them */
 	size_t prompts_n;
-	const char *text;			/* the request; NULL: an unanswered one is asked again */
+	const char *text;			/* the request */
 	size_t text_len;
+	const struct media *media;		/* files that go with it; without text and media an unanswered request is asked again */
+	size_t media_n;
 	const struct tool *tools;		/* declared */
 	size_t tools_n;
 	struct tool_env env;			/* of tools */
@@ -62,7 +64,7 @@ struct turn {
 
 /*
  * Runs it. 0 with an answer (or halted). -1: ERR_ABSENT when there is nothing to ask (answered already), ERR_NOINPUT when
- * there is no text and no such stream, ERR_BUSY when another turn of this stream runs, ERR_UNAVAIL also when the model still
+ * nothing is asked and there is no such stream, ERR_DATA when the request is longer than a line may be, ERR_BUSY when another turn of this stream runs, ERR_UNAVAIL also when the model still
  * wants tools after max_rounds calls, else the errors of the model (llm_call), the store and the policies.
  */
 int turn_run(struct turn *t, struct err *e);

@@ -1,5 +1,6 @@
 #include "event/build.h"
 
+#include "base/base64.h"
 #include "base/clock.h"
 
 #include <stdio.h>
@@ -72,25 +73,76 @@ prompt_at_end(struct json_object *data)
 	return place != NULL && strcmp(place, "end") == 0;
 }
 
+/* A field that may have been given: written when its group's turn comes. */
+static void
+add_optional(struct buf *out, const char *name, const char *value, bool given)
+{
+	if ((value != NULL) != given)
+		return;
+	buf_addf(out, ", \"%s\": ", name);
+	add_string(out, value);
+}
+
+static void
+add_text_part(struct buf *out, struct text t)
+{
+	open_nested(out, "TextInput", clock_now());
+	buf_adds(out, ", \"metadata\": {}, \"content\": ");
+	add_text(out, t);
+	buf_adds(out, "}");
+}
+
+static void
+add_media_part(struct buf *out, const struct media *m)
+{
+	bool plain = strcmp(m->kind, "binary") == 0;
+
+	open_nested(out, "BinaryInput", clock_now());
+	buf_adds(out, ", \"metadata\": {}");
+	if (m->filename == NULL)
+		buf_adds(out, ", \"vendor_metadata\": {}");
+	if (!plain)
+		add_optional(out, "media_type", m->media_type, true);
+	if (m->filename != NULL) {
+		buf_adds(out, ", \"vendor_metadata\": {\"filename\": ");
+		add_string(out, m->filename);
+		buf_adds(out, "}");
+	}
+	buf_adds(out, ", \"kind\": {\"__enum__\": \"ag2.events.input_events.BinaryType\", \"value\": ");
+	add_string(out, m->kind);
+	buf_adds(out, "}");
+	if (plain)
+		add_optional(out, "media_type", m->media_type, true);
+	buf_adds(out, ", \"data\": {\"__bytes__\": \"");
+	base64_encode(out, m->data.data, m->data.len);
+	buf_adds(out, "\"}}");
+}
+
 void
-build_request(struct buf *out, const struct text *parts, size_t n)
+build_media_request(struct buf *out, const struct text *texts, size_t texts_n, const struct media *media, size_t media_n)
 {
 	struct buf nested = BUF_INIT;
 	size_t i;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < texts_n + media_n; i++) {
 		if (i > 0)
 			buf_adds(&nested, ", ");
-		open_nested(&nested, "TextInput", clock_now());
-		buf_adds(&nested, ", \"metadata\": {}, \"content\": ");
-		add_text(&nested, parts[i]);
-		buf_adds(&nested, "}");
+		if (i < texts_n)
+			add_text_part(&nested, texts[i]);
+		else
+			add_media_part(&nested, &media[i - texts_n]);
 	}
 	open_record(out, "ModelRequest", clock_now());
 	buf_adds(out, ", \"parts\": [");
 	buf_add(out, nested.data, nested.len);
 	buf_adds(out, "]}}");
 	buf_release(&nested);
+}
+
+void
+build_request(struct buf *out, const struct text *parts, size_t n)
+{
+	build_media_request(out, parts, n, NULL, 0);
 }
 
 /* A count is an integer where it is one: providers send integers, and AG2 keeps them so. */
@@ -120,16 +172,6 @@ add_usage(struct buf *out, const struct usage *usage)
 	add_count(out, "cache_creation_input_tokens", u->cache_creation, false);
 	add_count(out, "thinking_tokens", u->thinking, false);
 	buf_adds(out, "}}");
-}
-
-/* A field that may have been given: written when its group's turn comes. */
-static void
-add_optional(struct buf *out, const char *name, const char *value, bool given)
-{
-	if ((value != NULL) != given)
-		return;
-	buf_addf(out, ", \"%s\": ", name);
-	add_string(out, value);
 }
 
 static void

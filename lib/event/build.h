@@ -13,6 +13,13 @@ struct text {			/* borrowed bytes */
 	size_t len;
 };
 
+struct media {			/* a file in a request; the strings are borrowed */
+	const char *media_type;
+	const char *kind;	/* image, audio, video, document, binary */
+	const char *filename;	/* NULL: none */
+	struct text data;	/* the bytes themselves */
+};
+
 struct usage {			/* tokens; below 0 is not known and written as null */
 	double prompt, completion, total, cache_read, cache_creation, thinking;
 };
@@ -34,6 +41,8 @@ struct provider_item {			/* what a provider wants back as it was: in AG2 an obje
 void build_prompt(struct buf *out, struct text content, const char *source, bool at_end);
 bool prompt_at_end(struct json_object *data);	/* what the data of a Prompt line says of its place */
 void build_request(struct buf *out, const struct text *parts, size_t n);
+/* The same with files behind the texts. */
+void build_media_request(struct buf *out, const struct text *texts, size_t texts_n, const struct media *media, size_t media_n);
 /*
  * With usage (USAGE_NONE where the server sent none), model, provider or finish_reason, or calls: a client's response.
  * With none of them: one that stands in for a model's, such as "HALTED: reason".

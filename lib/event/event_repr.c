@@ -5,6 +5,7 @@
 #include "event/render.h"
 #include "event/repr.h"
 
+#include "base/base64.h"
 #include "base/utf8.h"
 
 #include <ctype.h>
@@ -45,29 +46,6 @@ nested_type(struct json_object *value)
 	return type == NULL || type->flags & (EV_UNKNOWN | EV_PROMPT) ? NULL : type;
 }
 
-/* Python's decoder passes over what is not of the alphabet. */
-static void
-decode_base64(struct buf *out, struct text_view t)
-{
-	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const char *which;
-	unsigned bits = 0;
-	int have = 0;
-	size_t i;
-
-	for (i = 0; i < t.len && t.data[i] != '='; i++) {
-		which = t.data[i] != '\0' ? strchr(alphabet, t.data[i]) : NULL;
-		if (which == NULL)
-			continue;
-		bits = (bits << 6 | (unsigned)(which - alphabet)) & 0xffffff;
-		have += 6;
-		if (have >= 8) {
-			have -= 8;
-			buf_addch(out, (char)(bits >> have & 0xff));
-		}
-	}
-}
-
 /* text (a repr) with its end cut off when it is long; count is the length of what it shows. */
 static void
 add_cut(struct buf *out, const struct buf *text, size_t count)
@@ -96,7 +74,7 @@ add_field_value(struct buf *out, struct json_object *value)
 		repr_text(&text, json_object_get_string(value), len);
 		add_cut(out, &text, utf8_count(json_object_get_string(value), len));
 	} else if (base64.data != NULL) {
-		decode_base64(&bytes, base64);
+		base64_decode(&bytes, base64.data, base64.len);
 		repr_bytes(&text, bytes.data, bytes.len);
 		add_cut(out, &text, bytes.len);
 	} else {
@@ -288,7 +266,7 @@ add_marked(struct buf *out, struct json_object *value, bool whole)
 	} else if ((t = member(value, "__enum__")).data != NULL) {
 		add_enum(out, last_component(t.data), json_get(value, "value"), whole);
 	} else if ((t = member(value, "__bytes__")).data != NULL) {
-		decode_base64(&bytes, t);
+		base64_decode(&bytes, t.data, t.len);
 		repr_bytes(out, bytes.data, bytes.len);
 		buf_release(&bytes);
 	} else if ((t = member(value, "__uuid__")).data != NULL) {

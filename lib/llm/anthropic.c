@@ -8,6 +8,7 @@
  * - AG2 sends every document as base64; the reference has that for PDF only, and `text` sources for plain text.
  */
 #include "llm/reading.h"
+#include "media.h"
 
 #include "base/alloc.h"
 #include "base/utf8.h"
@@ -84,14 +85,9 @@ text_source(struct buf *out, const struct part *p)
 static bool
 names_image(const char *file)
 {
-	static const char *const ends[] = { ".jpg", ".jpeg", ".png", ".gif", ".webp" };
-	const char *dot = strrchr(file, '.');
-	size_t i;
+	const char *type = media_by_name(file);
 
-	for (i = 0; dot != NULL && i < sizeof(ends) / sizeof(ends[0]); i++)
-		if (strcasecmp(dot, ends[i]) == 0)
-			return true;
-	return false;
+	return type != NULL && strcmp(media_kind(type), "image") == 0;
 }
 
 /* An image or document, from where it is. */

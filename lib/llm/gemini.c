@@ -8,6 +8,7 @@
  * - The client sends an empty generationConfig with tools; it is left out.
  */
 #include "llm/reading.h"
+#include "media.h"
 
 #include "base/alloc.h"
 #include "base/log.h"
@@ -67,28 +68,6 @@ put_base64(struct buf *out, const char *text, bool url_safe)
 	buf_release(&copy);
 }
 
-static const char *
-media_of(const char *url)
-{
-	static const char *const types[][2] = {
-		{ "jpg", "image/jpeg" }, { "jpeg", "image/jpeg" }, { "png", "image/png" }, { "gif", "image/gif" }, { "webp", "image/webp" },
-		{ "wav", "audio/wav" }, { "mp3", "audio/mpeg" }, { "ogg", "audio/ogg" }, { "flac", "audio/flac" }, { "aac", "audio/aac" },
-		{ "aiff", "audio/aiff" }, { "aif", "audio/aiff" }, { "mp4", "video/mp4" }, { "webm", "video/webm" },
-		{ "mov", "video/quicktime" }, { "mkv", "video/x-matroska" }, { "mpeg", "video/mpeg" }, { "mpg", "video/mpeg" },
-		{ "flv", "video/x-flv" }, { "wmv", "video/x-ms-wmv" }, { "3gp", "video/3gpp" }, { "pdf", "application/pdf" },
-		{ "txt", "text/plain" }, { "html", "text/html" }, { "csv", "text/csv" }, { "json", "application/json" }, { "xml", "text/xml" },
-		{ "md", "text/markdown" },
-	};
-	size_t len = strcspn(url, "?#"), i, n;
-
-	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-		n = strlen(types[i][0]);
-		if (len > n && url[len - n - 1] == '.' && strncasecmp(url + len - n, types[i][0], n) == 0)
-			return types[i][1];
-	}
-	return NULL;
-}
-
 static void
 file_data(struct buf *out, const char *base, const char *uri, const char *media)
 {
@@ -121,9 +100,9 @@ media_part(const struct body *b, struct buf *out, const struct part *p)
 	const char *url = part_member(p, "url"), *id = part_member(p, "file_id");
 
 	if (p->form == PART_URL)
-		file_data(out, "", url, media_of(url));
+		file_data(out, "", url, media_by_name(url));
 	else if (p->form == PART_FILE)
-		file_data(out, strncmp(id, "https://", 8) == 0 ? "" : HOST "/" VERSION "/", id, b->r->as_ag2 ? NULL : media_of(part_member(p, "filename")));
+		file_data(out, strncmp(id, "https://", 8) == 0 ? "" : HOST "/" VERSION "/", id, b->r->as_ag2 ? NULL : media_by_name(part_member(p, "filename")));
 	else
 		inline_data(out, p, b->r->as_ag2);
 }

@@ -37,9 +37,9 @@ text_message(void *arg, const char *text, size_t len, struct err *e)
 	return 0;
 }
 
-/* All text joined by newlines, all images in a list. */
+/* All text joined by newlines, text documents included, all images in a list. */
 static int
-split(struct json_object *parts, struct buf *text, struct buf *images, struct err *e)
+split(const struct body *b, struct json_object *parts, struct buf *text, struct buf *images, struct err *e)
 {
 	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
 	struct part p;
@@ -48,6 +48,8 @@ split(struct json_object *parts, struct buf *text, struct buf *images, struct er
 
 	for (i = 0; rc == 0 && i < n; i++) {
 		rc = part_read(&p, json_object_array_get_idx(parts, i), e);
+		if (rc == 0 && !b->r->as_ag2)
+			part_as_text(&p);
 		if (rc == 0 && p.form == PART_TEXT) {
 			buf_adds(text, any ? "\n" : "");
 			buf_add(text, p.text.data, p.text.len);
@@ -68,7 +70,7 @@ request(void *arg, struct json_object *parts, struct err *e)
 {
 	struct body *b = arg;
 	struct buf text = BUF_INIT, images = BUF_INIT;
-	int rc = split(parts, &text, &images, e);
+	int rc = split(b, parts, &text, &images, e);
 
 	open_message(b, "user");
 	put_member(b->out, "content", text.data, text.len);
@@ -122,7 +124,7 @@ result_message(struct body *b, struct json_object *result, struct err *e)
 	struct buf text = BUF_INIT;
 	const char *name = json_get_text(result, "name", NULL);
 	size_t n;
-	int rc = split(result_parts(result, &n), &text, NULL, e);
+	int rc = split(b, result_parts(result, &n), &text, NULL, e);
 
 	if (text.len == 0 && !b->r->as_ag2)
 		buf_adds(&text, NO_OUTPUT);

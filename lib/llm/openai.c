@@ -143,11 +143,14 @@ tool_item(struct buf *out, const struct part *p, struct err *e)
 }
 
 static int
-content_item(struct buf *out, struct json_object *value, bool alone, int (*item)(struct buf *, const struct part *, struct err *), struct err *e)
+content_item(const struct body *b, struct json_object *value, bool alone, int (*item)(struct buf *, const struct part *, struct err *), struct err *e)
 {
+	struct buf *out = b->out;
 	struct part p;
 	int rc = part_read(&p, value, e);
 
+	if (rc == 0 && !b->r->as_ag2)
+		part_as_text(&p);	/* its documents are PDF only */
 	if (rc == 0 && alone && p.form == PART_TEXT) {
 		put_string(out, p.text.data, p.text.len);
 	} else if (rc == 0) {
@@ -161,17 +164,18 @@ content_item(struct buf *out, struct json_object *value, bool alone, int (*item)
 
 /* One text part is a string, anything else an array. */
 static int
-content(struct buf *out, struct json_object *parts, int (*item)(struct buf *, const struct part *, struct err *), struct err *e)
+content(const struct body *b, struct json_object *parts, int (*item)(struct buf *, const struct part *, struct err *), struct err *e)
 {
+	struct buf *out = b->out;
 	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
 
 	buf_adds(out, "\"content\":");
 	if (n == 1)
-		return content_item(out, json_object_array_get_idx(parts, 0), true, item, e);
+		return content_item(b, json_object_array_get_idx(parts, 0), true, item, e);
 	buf_adds(out, "[");
 	for (i = 0; i < n; i++) {
 		buf_adds(out, i > 0 ? "," : "");
-		if (content_item(out, json_object_array_get_idx(parts, i), false, item, e) < 0)
+		if (content_item(b, json_object_array_get_idx(parts, i), false, item, e) < 0)
 			return -1;
 	}
 	buf_adds(out, "]");
@@ -186,7 +190,7 @@ request(void *arg, struct json_object *parts, struct err *e)
 
 	open_message(b, "user");
 	buf_adds(b->out, ",");
-	rc = content(b->out, parts, user_item, e);
+	rc = content(b, parts, user_item, e);
 	buf_adds(b->out, "}");
 	return rc;
 }
@@ -256,7 +260,7 @@ result_message(struct body *b, struct json_object *result, struct err *e)
 	if (says_nothing(parts) && !b->r->as_ag2)
 		put_member_str(b->out, "content", NO_OUTPUT);
 	else
-		rc = content(b->out, parts, tool_item, e);
+		rc = content(b, parts, tool_item, e);
 	buf_adds(b->out, "}");
 	return rc;
 }

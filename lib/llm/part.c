@@ -1,5 +1,9 @@
 #include "llm/provider.h"
 
+#include "base/base64.h"
+#include "base/utf8.h"
+#include "media.h"
+
 #include <string.h>
 
 static int
@@ -23,20 +27,14 @@ part_text(struct part *p, struct json_object *value, struct err *e)
 static const char *
 kind_of(struct json_object *value)
 {
-	static const char *const kinds[] = { "image", "audio", "video" };
 	const char *kind = json_get_text(json_get(value, "kind"), "value", NULL), *media = json_get_text(value, "media_type", NULL);
-	size_t i, n;
 
 	if (kind == NULL)
 		kind = json_get_text(value, "kind", NULL);
 	if (kind != NULL && strcmp(kind, "binary") != 0)
 		return kind;
-	for (i = 0; media != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		n = strlen(kinds[i]);
-		if (strncmp(media, kinds[i], n) == 0 && media[n] == '/')
-			return kinds[i];
-	}
-	return "binary";
+	kind = media != NULL ? media_kind(media) : "binary";
+	return strcmp(kind, "document") != 0 ? kind : "binary";
 }
 
 int
@@ -98,22 +96,23 @@ part_base64(const struct part *p)
 void
 part_decode(const struct part *p, struct buf *out)
 {
-	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const char *c, *at;
-	unsigned bits = 0, n = 0;
+	base64_decode(out, part_base64(p), strlen(part_base64(p)));
+}
 
-	for (c = part_base64(p); *c != '\0'; c++) {
-		at = memchr(digits, *c, 64);
-		if (at == NULL)
-			continue;
-		bits = bits << 6 | (unsigned)(at - digits);
-		n += 6;
-		if (n >= 8) {
-			n -= 8;
-			buf_addch(out, (char)(bits >> n));
-			bits &= (1u << n) - 1;
-		}
-	}
+void
+part_as_text(struct part *p)
+{
+	const char *name = json_get_text(json_get(p->value, "vendor_metadata"), "filename", NULL);
+	struct buf bytes = BUF_INIT;
+
+	if (p->form != PART_BINARY || strcmp(p->kind, "document") != 0 || strncmp(part_member(p, "media_type"), "text/", 5) != 0)
+		return;
+	if (name != NULL)
+		buf_addf(&p->text, "%s:\n\n", name);
+	part_decode(p, &bytes);
+	utf8_add_valid(&p->text, bytes.data, bytes.len);
+	p->form = PART_TEXT;
+	buf_release(&bytes);
 }
 
 struct text

@@ -161,10 +161,13 @@ void part_release(struct part *p);
 /* ERR_DATA: "UrlInput(video) cannot be sent to openai". */
 int part_refuse(const struct part *p, const char *provider, struct err *e);
 
+/* For APIs that take no documents: one that is text becomes that text, below the file's name. Any other part stays as it is. */
+void part_as_text(struct part *p);
+
 /* A string member of a part, "" when absent. Its bytes in base64. Its media type's second half: svg+xml is svg. */
 const char *part_member(const struct part *p, const char *key);
 const char *part_base64(const struct part *p);
-void part_decode(const struct part *p, struct buf *out);	/* the bytes themselves; what is no base64 is left out */
+void part_decode(const struct part *p, struct buf *out);	/* the bytes themselves */
 struct text part_suffix(const struct part *p);
 /* data:image/png;base64,..., as a JSON string. */
 void put_data_url(struct buf *out, const struct part *p);

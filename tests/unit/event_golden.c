@@ -144,6 +144,31 @@ test_requests(struct buf *out)
 	built(out, "{\"type\": \"Prompt\", \"data\": {\"content\": \"\"}}", "prompt without a source");
 }
 
+static void
+add_media(struct buf *out, const char *now, const char *kind, const char *media_type, const char *filename, const char *data, size_t len)
+{
+	struct media m = { media_type, kind, filename, { data, len } };
+
+	at(now);
+	build_media_request(out, NULL, 0, &m, 1);
+}
+
+static void
+test_media(struct buf *out)
+{
+	add_media(out, "1780000048.5+1", "image", "image/png", NULL, "\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
+	built(out, line_of("request_image_data"), "request with an image");
+	add_media(out, "1780000050.5+1", "document", "application/pdf", NULL, "%PDF-1.4", 8);
+	built(out, line_of("request_doc_data"), "request with a document");
+	add_media(out, "1780000054.5+1", "video", "video/mp4", NULL, "\0\0\0\x18" "ftyp", 8);
+	built(out, line_of("request_video_data"), "request with a video");
+	add_media(out, "1780000056.5+1", "binary", "application/octet-stream", NULL, "\1\2\3", 3);
+	built(out, line_of("request_binary_generic"), "request with a file of no known kind");
+	add_media(out, "1780000058.5+1", "document", "text/plain", "n\303\266tes.txt", "\1", 1);
+	ok(in_sample(out->data), "request with a document that has a name");
+	buf_reset(out);
+}
+
 #define USAGE_DATA(p, c, t) "{\"__dataclass__\": \"ag2.events.types.Usage\", \"data\": {\"prompt_tokens\": " p ", " \
 	"\"completion_tokens\": " c ", \"total_tokens\": " t ", \"cache_read_input_tokens\": null, " \
 	"\"cache_creation_input_tokens\": null, \"thinking_tokens\": null}}"
@@ -361,6 +386,7 @@ main(void)
 		rewrite_case(cases[i]);
 	golden_lines("log_sample.jsonl", rewrite_line);
 	test_requests(&out);
+	test_media(&out);
 	test_responses(&out);
 	test_tools(&out);
 	test_alerts(&out);
