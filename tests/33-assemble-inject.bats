@@ -141,6 +141,22 @@ alerts() {
 	shapes 'U(some text 0)' 'exec:head -n 1' <in
 }
 
+@test "what a command says on stderr is seen as it says it, and its last line at its end" {
+	U a >in
+	printf 'one\ntwo\nthree' >want
+	ag2-assemble 'exec:printf "one\ntwo\n" >&2; printf three >&2; cat' <in 2>got >/dev/null
+	same want got
+	{ seq 1 20000; head -c 10000 /dev/zero | tr '\0' x; } >want
+	ag2-assemble "inject:cat '$TMP/want' >&2" <in 2>got >/dev/null
+	same want got
+	mkfifo go
+	ag2-assemble 'exec:echo first >&2; echo second >&2; cat go' <in 2>got >/dev/null &
+	wait_for 10 grep -q first got
+	: >go
+	wait $!
+	grep -q second got
+}
+
 @test "a command that fails is an error that names it, and nothing comes out" {
 	U a >in
 	for policy in 'inject:echo x; exit 3' 'exec:cat; exit 3'; do
@@ -148,6 +164,13 @@ alerts() {
 		status_is 69
 		output_is ''
 		has "exited with status 3" "$stderr"
+	done
+	for policy in inject:./nowhere exec:./nowhere; do
+		run --separate-stderr ag2-assemble "$policy" <in
+		status_is 69
+		[ "${#stderr_lines[@]}" -eq 1 ] || fail "$stderr"
+		has "ag2-assemble: $policy: exited with status 127: " "$stderr"
+		has "not found" "$stderr"
 	done
 	run --separate-stderr ag2-assemble 'exec:echo nonsense' <in
 	status_is 65

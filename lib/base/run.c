@@ -19,6 +19,7 @@
 
 #define GRACE 1.0	/* seconds between SIGTERM and SIGKILL */
 #define CHUNK (64 * 1024)
+#define LAST_ERROR_MAX 4096	/* bytes of a last line of stderr that are held back */
 
 static volatile sig_atomic_t caught;
 static int wakeup = -1;
@@ -143,7 +144,7 @@ open_pipes(struct child *c, struct err *e)
 	}
 	if (hears_output(r) && open_pipe(c, OUT, false, e) < 0)
 		return -1;
-	return r->errors != NULL ? open_pipe(c, ERR, false, e) : 0;
+	return r->errors != NULL || r->last_error != NULL ? open_pipe(c, ERR, false, e) : 0;
 }
 
 static size_t
@@ -345,6 +346,19 @@ take_errors(struct buf *b, const char *data, size_t len)
 	buf_add(b, data, len);
 }
 
+static void
+pass_errors(struct buf *last, const char *data, size_t len)
+{
+	const char *end;
+	size_t n;
+
+	buf_add(last, data, len);
+	end = last->len > 1 ? memrchr(last->data, '\n', last->len - 1) : NULL;
+	n = end != NULL ? (size_t)(end + 1 - last->data) : last->len > LAST_ERROR_MAX ? last->len : 0;
+	(void)!io_write_all(2, last->data, n);
+	buf_drop(last, n);
+}
+
 /* One read; *n is its count. Non-zero when the child must end. */
 static int
 collect(struct child *c, int which, ssize_t *n, struct err *e)
@@ -360,7 +374,10 @@ collect(struct child *c, int which, ssize_t *n, struct err *e)
 	}
 	if (which == OUT)
 		return take_output(c->r, data, (size_t)*n, e);
-	take_errors(c->r->errors, data, (size_t)*n);
+	if (c->r->errors != NULL)
+		take_errors(c->r->errors, data, (size_t)*n);
+	else
+		pass_errors(c->r->last_error, data, (size_t)*n);
 	return 0;
 }
 

@@ -19,7 +19,8 @@ struct run {
 	int output_fd;			/* used as its stdout when > 0; else stdout is collected in out */
 	int keep_fd;			/* stays open in the child, under its number, when > 2: for --status-fd */
 	struct buf *out;		/* the child is ended and ERR_DATA is the answer when its maximum is exceeded */
-	struct buf *errors;		/* collects stderr (only its first max bytes are kept); NULL: shared with ours */
+	struct buf *errors;		/* collects stderr (only its first max bytes are kept); NULL: shared with ours, or */
+	struct buf *last_error;		/* ... given on to ours but for its last line, where a shell says that it cannot start a command */
 	double timeout;			/* seconds; 0 means none */
 	/* Called as output arrives, instead of collecting; non-zero ends the child and is returned. May be NULL. */
 	int (*on_output)(void *arg, const char *data, size_t len);

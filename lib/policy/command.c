@@ -5,6 +5,8 @@
 
 #include <unistd.h>
 
+#define SAID_MAX 300	/* bytes of what a shell says, to be quoted in a message */
+
 struct writer {
 	int fd;
 	struct buf buf;
@@ -49,21 +51,41 @@ write_input(struct chain *c, const struct buf *prompts, struct spool *events, st
 	return -1;
 }
 
+/* The shell's own words when it could not start the command; a command's own are for the user as they are. */
+static int
+ended(const struct policy_spec *spec, int status, struct buf *said, struct err *e)
+{
+	size_t len = said->len > 0 && said->data[said->len - 1] == '\n' ? said->len - 1 : said->len;
+
+	if ((status == 126 || status == 127) && len > 0 && len < SAID_MAX)
+		return err_set(e, ERR_UNAVAIL, "%s:%.200s: exited with status %d: %.*s", spec->policy->name, spec->command, status,
+		    (int)len, said->data);
+	(void)!io_write_all(2, said->data, said->len);
+	if (status == 0)
+		return 0;
+	return err_set(e, ERR_UNAVAIL, "%s:%.200s: exited with status %d", spec->policy->name, spec->command, status);
+}
+
 int
 command_run(struct chain *c, const struct policy_spec *spec, const struct buf *prompts, struct spool *events,
     struct buf *out, int output_fd, struct err *e)
 {
 	int fd = write_input(c, prompts, events, e), status;
+	struct buf said = BUF_INIT;
 	struct run r = { .shell = spec->command, .env = chain_opts(c)->env, .cwd = chain_opts(c)->cwd, .input_fd = fd,
-		.output_fd = output_fd, .out = out };
+		.output_fd = output_fd, .out = out, .last_error = &said };
+	int rc;
 
 	if (fd < 0)
 		return -1;
 	status = run(&r, e);
 	close(fd);
-	if (status < 0)
-		return err_wrap(e, "%s:%.200s", spec->policy->name, spec->command);
-	if (status > 0)
-		return err_set(e, ERR_UNAVAIL, "%s:%.200s: exited with status %d", spec->policy->name, spec->command, status);
-	return 0;
+	if (status < 0) {
+		(void)!io_write_all(2, said.data, said.len);
+		rc = err_wrap(e, "%s:%.200s", spec->policy->name, spec->command);
+	} else {
+		rc = ended(spec, status, &said, e);
+	}
+	buf_release(&said);
+	return rc;
 }
