@@ -5,12 +5,12 @@
 #include "knowledge.h"
 #include "policy/explain.h"
 #include "schema.h"
+#include "standing.h"
 #include "stream.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define TAIL_FIRST (64u << 10)		/* bytes of a log's end that are looked at first for its last response */
 #define LOCK_TTL_MS (24 * 3600 * 1000LL)
 
 static struct text
@@ -20,109 +20,6 @@ text_of(const struct buf *b)
 }
 
 /* ---- where a history stands ---- */
-
-/* What has come since the last response, itself included. */
-struct standing {
-	bool request, response, open_calls;
-	struct event *halt;		/* the last HaltEvent behind the last response; owned */
-};
-
-static void
-count_id(void *arg, const char *id, size_t len)
-{
-	++*(size_t *)arg;
-}
-
-static void
-stand(struct standing *s, struct event *ev)
-{
-	size_t calls = 0;
-
-	if (ev->type->flags & EV_REQUEST) {
-		s->request = true;
-	} else if (ev->type->flags & EV_HALT) {
-		event_free(s->halt);
-		s->halt = event_dup(ev);
-	} else if (ev->type->flags & EV_RESPONSE) {
-		event_free(s->halt);
-		s->open_calls = event_ids(ev, count_id, &calls, NULL) == 0 && calls > 0;
-		s->response = true;
-		s->request = false;
-		s->halt = NULL;
-	}
-}
-
-/* A response that called tools is no answer: the turn ended before the next one. */
-static bool
-unanswered(const struct standing *s)
-{
-	return s->request || s->open_calls;
-}
-
-/* Bad lines are passed over: who reads the history for the model reports them. */
-static void
-stand_lines(struct standing *s, const char *text, size_t len)
-{
-	const char *end = text + len, *line_end;
-	struct event ev;
-
-	for (; text < end; text = line_end + 1) {
-		line_end = memchr(text, '\n', (size_t)(end - text));
-		if (line_end == NULL)
-			line_end = end;
-		if (event_view(&ev, text, (size_t)(line_end - text), NULL) == 0) {
-			stand(s, &ev);
-			event_release(&ev);
-		}
-	}
-}
-
-static int
-read_range(struct store_file *f, uint64_t from, uint64_t to, struct buf *out, struct err *e)
-{
-	ssize_t n;
-
-	buf_reset(out);
-	while (from < to) {
-		buf_reserve(out, (size_t)(to - from));
-		n = store_file_read(f, from, out->data + out->len, (size_t)(to - from), e);
-		if (n < 0)
-			return -1;
-		if (n == 0)
-			break;
-		out->len += (size_t)n;
-		out->data[out->len] = '\0';
-		from += (uint64_t)n;
-	}
-	return 0;
-}
-
-/* Only as much of the log's end as it takes to find its last response: logs grow, turns do not. */
-static int
-stand_file(struct standing *s, struct store_file *f, uint64_t size, struct err *e)
-{
-	uint64_t window = TAIL_FIRST, from;
-	struct buf tail = BUF_INIT;
-	const char *start;
-	int rc = 0;
-
-	for (;;) {
-		from = size > window ? size - window : 0;
-		rc = read_range(f, from, size, &tail, e);
-		if (rc < 0)
-			break;
-		start = from > 0 ? memchr(tail.data, '\n', tail.len) : tail.data;
-		if (start != NULL)
-			stand_lines(s, start, tail.len - (size_t)(start - tail.data));
-		if (s->response || from == 0 || window >= TURN_BYTES_MAX)
-			break;
-		window *= 4;
-		event_free(s->halt);
-		*s = (struct standing){ .halt = NULL };
-	}
-	buf_release(&tail);
-	return rc;
-}
 
 static int
 log_exists(const struct turn *t, struct err *e)
@@ -137,40 +34,18 @@ log_exists(const struct turn *t, struct err *e)
 }
 
 static int
-stand_stream(const struct turn *t, struct standing *s, struct err *e)
-{
-	struct buf path = BUF_INIT;
-	struct store_file *f = NULL;
-	struct store_stat st;
-	struct err why = ERR_INIT;
-	int rc;
-
-	stream_path(&path, t->stream);
-	rc = store_file_open(t->store, path.data, &f, &st, &why);
-	if (rc == 0)
-		rc = stand_file(s, f, st.size, e);
-	else if (why.code == ERR_ABSENT)
-		rc = 0;
-	else
-		rc = err_set(e, why.code, "%s", why.msg);
-	store_file_close(f);
-	buf_release(&path);
-	return rc;
-}
-
-static int
 find_standing(const struct turn *t, struct standing *s, struct err *e)
 {
 	size_t i;
 
 	*s = (struct standing){ .halt = NULL };
-	if (t->stream != NULL && stand_stream(t, s, e) < 0)
+	if (t->stream != NULL && standing_of_stream(s, t->store, t->stream, e) < 0)
 		return -1;
 	for (i = 0; i < t->history.n; i++) {
-		stand(s, t->history.items[i]);
+		standing_add(s, t->history.items[i]);
 		event_forget(t->history.items[i]);
 	}
-	stand_lines(s, t->unsaved.data, t->unsaved.len);
+	standing_add_lines(s, t->unsaved.data, t->unsaved.len);
 	return 0;
 }
 
@@ -812,7 +687,7 @@ check_unanswered(const struct turn *t, struct err *e)
 	if (find_standing(t, &s, e) < 0)
 		return -1;
 	event_free(s.halt);
-	if (unanswered(&s))
+	if (standing_unanswered(&s))
 		return 0;
 	return err_set(e, ERR_ABSENT, "there is nothing to ask: %s", s.response ? "the last request is answered" : "no request");
 }

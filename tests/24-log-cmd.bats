@@ -596,6 +596,19 @@ limited() {
 	run -65 ag2-store log alert s --severity info --source mon ""
 }
 
+@test "log append leaves out a HaltEvent that stands behind the last response already, and no other" {
+	H='{"type": "ag2.events.alert.HaltEvent", "data": {"created_at": 6.5, "reason": "FATAL: x", "source": "mon", "alerts": []}}'
+	{ U q; echo "$H"; } | ag2-store log append s
+	{ echo "$H"; A HALTED; } | ag2-store log append s
+	ag2-store log cat s >got
+	{ U q; echo "$H"; A HALTED; } >want
+	same want got
+	{ echo "$H"; echo "${H/6.5/7.5}"; } | ag2-store log append s
+	{ echo "$H"; echo "${H/6.5/7.5}"; } >>want
+	ag2-store log cat s >got
+	same want got
+}
+
 @test "the same commands with AG2_NOW give the same bytes" {
 	for store in one two; do
 		export AG2_STORE=disk:$TMP/$store

@@ -161,6 +161,20 @@ A='{"type": "ag2.events.types.ModelResponse", "data": {"created_at": 2.5, "messa
 	[ "$(sed -n 2p got)" = "$H" ]
 }
 
+@test "a HaltEvent of the log is in it once after a turn as a pipeline" {
+	export AG2_STORE=disk:$TMP/st
+	H='{"type": "ag2.events.alert.HaltEvent", "data": {"created_at": 5.5, "reason": "by hand", "source": "m", "alerts": []}}'
+	printf '%s\n%s\n' "$U" "$H" | ag2-store log append s
+	answer_text "free again"
+	for text in "" next; do
+		ag2-store log cat --current s | ag2-assemble alert sliding-window:80 |
+			ag2-ask -m "$MODEL" --events $text | ag2-store log append s || true
+	done
+	ag2-store log cat s >log
+	events_are log ModelRequest HaltEvent ModelResponse ModelRequest ModelResponse
+	[ "$(asked)" -eq 1 ]
+}
+
 @test "a HaltEvent before the last response is obeyed no more" {
 	H='{"type": "ag2.events.alert.HaltEvent", "data": {"created_at": 5.5, "reason": "FATAL: disk", "source": "m", "alerts": []}}'
 	answer_text free

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "event/build.h"
+#include "standing.h"
 #include "stream.h"
 
 #include <stdio.h>
@@ -197,17 +198,48 @@ append_lines(struct store *s, const char *id, const struct buf *lines)
 		fail(&e);
 }
 
+/*
+ * A halt that is obeyed comes out of ag2-ask, wherever it was found: one that stands behind the last response of this log
+ * already is the same one, to the microsecond of its time.
+ */
+static void
+drop_known_halt(struct store *s, const char *id, struct buf *lines)
+{
+	struct standing st = { .halt = NULL };
+	struct err e = ERR_INIT;
+	size_t from, len;
+	char *end;
+
+	if (memmem(lines->data, lines->len, "HaltEvent", 9) == NULL)
+		return;
+	if (standing_of_stream(&st, s, id, &e) < 0)
+		fail(&e);
+	for (from = 0; st.halt != NULL && from < lines->len; from += len) {
+		end = memchr(lines->data + from, '\n', lines->len - from);
+		len = (size_t)(end - (lines->data + from)) + 1;
+		if (len - 1 != st.halt->len || memcmp(lines->data + from, st.halt->line, len - 1) != 0)
+			continue;
+		memmove(lines->data + from, lines->data + from + len, lines->len - from - len);
+		lines->len -= len;
+		len = 0;
+	}
+	event_free(st.halt);
+}
+
 static int
 run_append(char **args, int n)
 {
 	struct buf lines = BUF_INIT_MAX(APPEND_MAX);
 	struct err e = ERR_INIT;
 	struct store *s;
+	const char *id;
 
 	if (stream_filter(0, "stdin", &lines, &e) < 0)
 		fail(&e);
 	s = open_store(STORE_CREATE);
-	append_lines(s, stream_operand(s, args[0]), &lines);
+	id = stream_operand(s, args[0]);
+	drop_known_halt(s, id, &lines);
+	append_lines(s, id, &lines);
 	buf_release(&lines);
 	store_close(s);
 	return 0;
@@ -220,7 +252,8 @@ static const struct command command_log_append = {
 	.min = 1, .max = 1,
 	.run = run_append,
 	.more = "Every line must be a JSON object with a string 'type' and an object 'data', or nothing is\n"
-		"written (status 65). Prompt lines and transient events are left out.\n"
+		"written (status 65). Prompt lines and transient events are left out, and a HaltEvent that\n"
+		"stands behind the last response of the log already.\n"
 		"\nExample:\n"
 		"  ag2-store log cat --current \"$S\" | ag2-assemble conversation |\n"
 		"      ag2-ask -m openai:gpt-5 --events | ag2-store log append \"$S\"\n",
