@@ -36,6 +36,7 @@ static const struct command *const commands[] = {
 	&command_grep,
 	&command_export,
 	&command_import,
+	&command_fsck,
 	&command_watch,
 	&command_lock,
 	&command_run,

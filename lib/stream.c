@@ -252,6 +252,18 @@ torn_entry(void *arg, const char *name, bool dir, const struct store_stat *st)
 	return 0;
 }
 
+int
+stream_torn_path(struct store *s, const char *id, struct buf *out, struct err *e)
+{
+	struct torn_search search = { .id = id };
+
+	if (store_list(s, LOG_DIR, 0, torn_entry, &search, e) < 0)
+		return -1;
+	buf_reset(out);
+	buf_addf(out, LOG_DIR "/%s.torn-%llu", id, (unsigned long long)search.highest + 1);
+	return 0;
+}
+
 /* The last good line lacks its newline, as in every log that AG2 wrote. ERR_CONFLICT when the log changed meanwhile. */
 static int
 append_after_newline(struct store *s, const char *path, const struct tail *t, const void *lines, size_t len, uint64_t *offset,
@@ -277,19 +289,17 @@ static int
 append_after_repair(struct store *s, const char *id, const char *path, const struct tail *t, const void *lines, size_t len,
     uint64_t *offset, struct err *e)
 {
-	struct torn_search search = { .id = id };
 	struct buf whole = BUF_INIT_MAX(REPAIR_MAX), torn = BUF_INIT, aside = BUF_INIT;
 	struct store_op ops[4];
 	struct store_stat st;
 	int rc = -1;
 
-	if (store_list(s, LOG_DIR, 0, torn_entry, &search, e) < 0 || store_read(s, path, &whole, &st, e) < 0)
+	if (stream_torn_path(s, id, &aside, e) < 0 || store_read(s, path, &whole, &st, e) < 0)
 		goto out;
 	if (st.version != t->version) {
 		err_set(e, ERR_CONFLICT, "'%s' was changed by someone else", path);
 		goto out;
 	}
-	buf_addf(&aside, LOG_DIR "/%s.torn-%llu", id, (unsigned long long)search.highest + 1);
 	buf_add(&torn, whole.data + t->keep, whole.len - t->keep);
 	whole.len = t->keep;
 	whole.max = 0;

@@ -27,6 +27,9 @@ int stream_list(struct store *s, stream_list_fn *fn, void *arg, struct err *e);
  */
 int stream_append(struct store *s, const char *id, const void *lines, size_t len, uint64_t *offset, struct err *e);
 
+/* Where what is no event of a log of stream id is set aside: the first free "/log/ID.torn-N" behind all that are there. out is reset. */
+int stream_torn_path(struct store *s, const char *id, struct buf *out, struct err *e);
+
 /*
  * What `log append` does with its input: reads lines, refuses the whole when any is bad by the full grammar or lacks a
  * string type and an object data (ERR_DATA naming `name`:line: byte), drops Prompt and transient lines, and appends the

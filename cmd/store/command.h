@@ -27,6 +27,7 @@ extern const struct command command_exists, command_stat;			/* stat.c */
 extern const struct command command_cat, command_write, command_append, command_rm;	/* file.c */
 extern const struct command command_lock, command_run;				/* run.c */
 extern const struct command command_grep, command_log_grep;				/* grep.c */
+extern const struct command command_fsck;					/* fsck.c */
 extern const struct command command_watch;					/* watch.c */
 extern const struct command command_log;					/* log.c */
 extern const struct command command_log_ls;					/* log_ls.c */

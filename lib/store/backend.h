@@ -37,6 +37,7 @@ struct store_backend {
 	int (*watch)(void *self, const char *path, void **watch, struct err *e);
 	int (*watch_wait)(void *watch, int64_t wait_ms, store_hint_fn *fn, void *arg, struct err *e);
 	void (*watch_close)(void *watch);
+	int (*check)(void *self, bool repair, store_finding_fn *fn, void *arg, struct err *e);
 };
 
 /* The order of a listing: bytes, a directory's name with its '/'. So a file `a.txt` comes before a directory `a`. */
@@ -47,6 +48,10 @@ int store_tree_order(const char *a, const char *b);
 
 /* What an open store is made of, and how many commits were made through it. */
 const struct store_backend *store_backend_of(const struct store *s, void **self, uint64_t *commits);
+
+/* Tells a finding; repaired may be NULL. */
+void store_found(store_finding_fn *fn, void *arg, const char *path, const char *kind, const char *repaired, const char *what, ...)
+    __attribute__((format(printf, 6, 7)));
 
 extern const struct store_backend store_disk, store_sqlite, store_redis, store_redis_unix, store_redis_tls, store_memory;
 

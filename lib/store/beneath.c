@@ -139,7 +139,7 @@ walk_one(int root, const char *path, const char *except, struct todo *todo, bene
 	DIR *dir;
 
 	if (fd < 0)
-		return 0;
+		return errno == EACCES ? fn(arg, path, DT_DIR) : 0;
 	if ((dir = fdopendir(fd)) == NULL) {
 		close(fd);
 		return 0;

@@ -24,7 +24,8 @@ bool beneath_absent(int error);
 /*
  * Calls fn for everything below the directory at path that is no directory, in no order, links not followed, with its
  * store path and d_type. fn returning non-zero ends the walk, which returns that value; else 0. What cannot be opened or
- * goes away meanwhile is passed over. `except`, a store path, is left out with all below it (NULL: nothing is).
+ * goes away meanwhile is passed over, but for a directory that may not be read: fn is called for that with DT_DIR.
+ * `except`, a store path, is left out with all below it (NULL: nothing is).
  */
 typedef int beneath_fn(void *arg, const char *path, unsigned char type);
 int beneath_walk(int root, const char *path, const char *except, beneath_fn *fn, void *arg);

@@ -42,9 +42,8 @@ close_all(struct disk *d)
 	close_fd(&d->root);
 }
 
-/* 1 when the root is open, 0 when it is not there. */
-static int
-root_open(struct disk *d, struct err *e)
+int
+disk_root_open(struct disk *d, struct err *e)
 {
 	if (d->root >= 0 && !removed(d->root))
 		return 1;
@@ -84,7 +83,7 @@ disk_open(void **self, const char *where, const struct store_options *o, struct 
 	d->root = d->private = d->tmp = -1;
 	d->o = *o;
 	d->journal = (struct journal)JOURNAL_INIT;
-	rc = root_open(d, e);
+	rc = disk_root_open(d, e);
 	if (rc == 0 && o->mode != STORE_CREATE)
 		rc = err_set(e, ERR_NOINPUT, "there is no store at '%s'", where);
 	if (rc < 0) {
@@ -167,7 +166,7 @@ out:
 		err_set(e, ERR_CREATE, "cannot create the store '%s': %s", d->where, strerror(errno));
 	close_fd(&at);
 	free(path);
-	if (rc == 0 && root_open(d, e) != 1)
+	if (rc == 0 && disk_root_open(d, e) != 1)
 		rc = -1;
 	return rc;
 }
@@ -188,8 +187,8 @@ open_own(struct disk *d, int at, const char *name, int *fd, struct err *e)
 	return 0;
 }
 
-static int
-private_open(struct disk *d, struct err *e)
+int
+disk_private_open(struct disk *d, struct err *e)
 {
 	if (removed(d->private))
 		close_fd(&d->private);
@@ -199,7 +198,7 @@ private_open(struct disk *d, struct err *e)
 int
 disk_tmp_open(struct disk *d, struct err *e)
 {
-	if (private_open(d, e) < 0)
+	if (disk_private_open(d, e) < 0)
 		return -1;
 	if (removed(d->tmp))
 		close_fd(&d->tmp);
@@ -212,7 +211,7 @@ private_file(struct disk *d, const char *name, struct err *e)
 {
 	int fd, i;
 
-	if (private_open(d, e) < 0)
+	if (disk_private_open(d, e) < 0)
 		return -1;
 	for (i = 0; i < 3; i++) {
 		fd = openat(d->private, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -336,7 +335,7 @@ disk_stat(void *self, const char *path, struct store_stat *out, struct err *e)
 	struct view v = { 0 };
 	struct err why;
 	struct stat st;
-	int rc = root_open(d, e);
+	int rc = disk_root_open(d, e);
 
 	if (rc <= 0)
 		return rc;
@@ -458,7 +457,7 @@ disk_list(void *self, const char *path, unsigned flags, store_list_fn *fn, void 
 	struct view v = { 0 };
 	struct err why;
 	size_t i;
-	int rc = root_open(d, e);
+	int rc = disk_root_open(d, e);
 
 	if (rc <= 0)
 		return rc;
@@ -507,7 +506,7 @@ disk_file_open(void *self, const char *path, void **file, struct store_stat *out
 	struct disk_file *f;
 	struct err why;
 	struct stat st;
-	int fd = -1, rc = root_open(d, e);
+	int fd = -1, rc = disk_root_open(d, e);
 
 	if (rc < 0)
 		return -1;
@@ -628,7 +627,7 @@ nowhere(const struct store_op *ops, size_t n, struct err *e)
 static int
 root_for_change(struct disk *d, const struct store_op *ops, size_t n, struct err *e)
 {
-	int rc = root_open(d, e);
+	int rc = disk_root_open(d, e);
 
 	if (rc != 0)
 		return rc;
@@ -718,4 +717,5 @@ const struct store_backend store_disk = {
 	.watch = disk_watch,
 	.watch_wait = disk_watch_wait,
 	.watch_close = disk_watch_close,
+	.check = disk_check,
 };

@@ -1,7 +1,7 @@
 /*
  * The parts of the disk store share this: disk.c opens, looks, lists, reads and commits; disk_plan.c finds out what a commit
  * comes down to, and whether it may be, before anything changes; disk_apply.c carries a plan out, undoes one that
- * failed, and finishes one that a dead process began.
+ * failed, and finishes one that a dead process began; disk_check.c is fsck's part.
  */
 #ifndef AG2_DISK_H
 #define AG2_DISK_H
@@ -48,6 +48,10 @@ disk_file_mode(const struct disk *d)
 /* ---- disk.c ---- */
 
 int disk_sync_dir(struct disk *d, int fd);	/* with sync=full; -1 with errno set */
+
+/* 1 when the root is open, 0 when it is not there. */
+int disk_root_open(struct disk *d, struct err *e);
+int disk_private_open(struct disk *d, struct err *e);	/* the same for /.ag2, which is made when it is not there */
 
 /* A new file or directory takes owner and group, as far as we may, and mode. -1 with errno set. */
 int disk_adopt(const struct disk *d, int fd, mode_t mode, uid_t uid, gid_t gid);
@@ -127,8 +131,14 @@ bool plan_undo(struct disk *d, struct plan *p);
 /* The record of the plan for the journal, and the data that go behind it: p->n pieces. */
 void plan_encode(const struct plan *p, struct buf *record, struct iovec *data);
 
-int disk_recover(struct disk *d, struct err *e);	/* carries out the change that the journal has */
+/* What the journal has of a change that was begun. ERR_DATA when it is not whole. data is what p points into. */
+int plan_load(struct disk *d, struct plan *p, struct buf *data, struct err *e);
+int disk_recover(struct disk *d, struct err *e);	/* carries that change out */
 void disk_purge(struct disk *d);			/* removes all that is in tmp */
+
+/* ---- disk_check.c ---- */
+
+int disk_check(void *self, bool repair, store_finding_fn *fn, void *arg, struct err *e);
 
 /* ---- disk_watch.c ---- */
 

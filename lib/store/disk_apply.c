@@ -534,6 +534,23 @@ load_data(struct disk *d, struct plan *p, uint64_t at, struct buf *data, struct 
 	return 0;
 }
 
+int
+plan_load(struct disk *d, struct plan *p, struct buf *data, struct err *e)
+{
+	struct buf record = BUF_INIT;
+	uint64_t data_at;
+	size_t at = 0;
+	int rc = journal_record(&d->journal, &record, &data_at, e);
+
+	while (rc == 0 && at < record.len)
+		if (!decode_step(&record, &at, p))
+			rc = err_set(e, ERR_DATA, "the record of an unfinished change makes no sense");
+	if (rc == 0)
+		rc = load_data(d, p, data_at, data, e);
+	buf_release(&record);
+	return rc;
+}
+
 /*
  * The journal is held and says that a change was decided, and its writer is dead: carries it out. A record that is not
  * whole can only come from a loss of power, which sync=normal does not promise to survive: the store goes on without it.
@@ -542,20 +559,13 @@ int
 disk_recover(struct disk *d, struct err *e)
 {
 	struct plan p = { .again = true };
-	struct buf record = BUF_INIT, data = BUF_INIT;
+	struct buf data = BUF_INIT;
 	struct err why = ERR_INIT;
-	uint64_t data_at;
-	size_t at = 0;
-	bool whole;
 	int rc = -1;
 
 	if (!d->journal.writable)
 		return err_set(e, ERR_PERM, "'%s': a change that a dead process began has to be finished by someone who may write", d->where);
-	whole = journal_record(&d->journal, &record, &data_at, &why) == 0;
-	while (whole && at < record.len)
-		whole = decode_step(&record, &at, &p);
-	whole = whole && load_data(d, &p, data_at, &data, &why) == 0;
-	if (!whole) {
+	if (plan_load(d, &p, &data, &why) < 0) {
 		log_warn("'%s': dropping an unfinished change: %s", d->where, why.msg);
 	} else if (plan_apply(d, &p, e) < 0) {
 		err_wrap(e, "cannot finish the change that a dead process began");
@@ -563,7 +573,6 @@ disk_recover(struct disk *d, struct err *e)
 	}
 	rc = journal_end(&d->journal, e);
 out:
-	buf_release(&record);
 	buf_release(&data);
 	plan_release(&p);
 	return rc;

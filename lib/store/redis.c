@@ -1,6 +1,6 @@
 /*
  * The store on a Redis server: the scripts are in redis_script.c, the connection is in redis_link.c, locks in redis_lock.c,
- * watching in redis_watch.c. A file that is open
+ * watching in redis_watch.c, fsck in redis_check.c. A file that is open
  * for reading is one version of it: small ones are fetched when they are opened; of large ones parts are, as long as they
  * were only appended to, and a value that is replaced stays under another name for the time that readers need.
  */
@@ -754,7 +754,7 @@ static const char *const options[] = { "prefix=", "password_cmd=", "db=", "user=
 	.options = options, .close = redis_close, .stat = redis_stat, .list = redis_list, .file_open = redis_file_open, \
 	.file_read = redis_file_read, .file_close = redis_file_close, .commit = redis_commit, .lock = redis_lock, \
 	.lock_held = redis_lock_held, .unlock = redis_unlock, \
-	.watch = redis_watch, .watch_wait = redis_watch_wait, .watch_close = redis_watch_close
+	.watch = redis_watch, .watch_wait = redis_watch_wait, .watch_close = redis_watch_close, .check = redis_check
 
 const struct store_backend store_redis = {
 	.scheme = "redis",

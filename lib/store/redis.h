@@ -1,4 +1,4 @@
-/* What the files of the store on a Redis server share: redis.c, redis_lock.c, redis_watch.c. */
+/* What the files of the store on a Redis server share: redis.c, redis_lock.c, redis_watch.c, redis_check.c. */
 #ifndef AG2_REDIS_H
 #define AG2_REDIS_H
 
@@ -27,6 +27,8 @@ int redis_nonsense(struct redis_store *s, redisReply *r, struct err *e);
 
 /* The text at a place of an answer's list; NULL when there is none. */
 const char *redis_text_at(const redisReply *r, size_t i);
+
+int redis_check(void *self, bool repair, store_finding_fn *fn, void *arg, struct err *e);
 
 int redis_lock(void *self, const char *path, int64_t ttl_ms, int64_t wait_ms, void **lock, struct err *e);
 int redis_lock_held(void *lock, struct err *e);

@@ -34,7 +34,7 @@
 	"-- for a writer that took its version long before it adds the name.\n" \
 	"local function sync()\n" \
 	"\tif in_step() then return end\n" \
-	"\tlocal since = tonumber(call('GET', SYNCED) or 0) - 1000\n" \
+	"\tlocal since = (tonumber(call('GET', SYNCED) or 0) or 0) - 1000\n" \
 	"\tadd_names(call('ZRANGEBYSCORE', INDEX, '('..fmt(since), '+inf'))\n" \
 	"\tif call('ZCARD', NAMES) ~= call('ZCARD', INDEX) then\n" \
 	"\t\tcall('DEL', NAMES)\n" \
@@ -68,6 +68,30 @@
 	"local function below(dir)\n" \
 	"\tlocal a, b, c, d = bounds(dir)\n" \
 	"\treturn first(a, b) or c and first(c, d)\n" \
+	"end\n"
+
+#define NEXT_VERSION \
+	"local function next_version()\n" \
+	"\tlocal v = call('INCR', COUNTER)\n" \
+	"\tlocal top = call('ZREVRANGE', INDEX, 0, 0, 'WITHSCORES')\n" \
+	"\tif top[2] and tonumber(top[2]) >= v then\n" \
+	"\t\tv = math.floor(tonumber(top[2])) + 1\n" \
+	"\t\tcall('SET', COUNTER, fmt(v))\n" \
+	"\tend\n" \
+	"\treturn v\n" \
+	"end\n" \
+	"local now = call('TIME')\n" \
+	"now = string.format('%d.%06d', tonumber(now[1]), tonumber(now[2]))\n"
+
+#define JUDGE \
+	"local function judge(path)\n" \
+	"\tlocal kind, score = call('TYPE', key(path)).ok, call('ZSCORE', INDEX, path)\n" \
+	"\tif kind == 'none' then return score and 'value' or call('HEXISTS', FILES, path) == 1 and in_step() and 'info' or '' end\n" \
+	"\tif kind ~= 'string' then return 'type' end\n" \
+	"\tif not score then return 'index' end\n" \
+	"\tif not in_step() then return '' end\n" \
+	"\tif not call('ZSCORE', NAMES, path) then return 'name' end\n" \
+	"\treturn below(path) and 'both' or ''\n" \
 	"end\n"
 
 const char *const redis_script_text[REDIS_SCRIPTS] = {
@@ -204,17 +228,7 @@ const char *const redis_script_text[REDIS_SCRIPTS] = {
 	"\t\tend\n"
 	"\tend\n"
 	"end\n"
-	"local now = call('TIME')\n"
-	"now = string.format('%d.%06d', tonumber(now[1]), tonumber(now[2]))\n"
-	"local function next_version()\n"
-	"\tlocal v = call('INCR', COUNTER)\n"
-	"\tlocal top = call('ZREVRANGE', INDEX, 0, 0, 'WITHSCORES')\n"
-	"\tif top[2] and tonumber(top[2]) >= v then\n"
-	"\t\tv = math.floor(tonumber(top[2])) + 1\n"
-	"\t\tcall('SET', COUNTER, fmt(v))\n"
-	"\tend\n"
-	"\treturn v\n"
-	"end\n"
+	NEXT_VERSION
 	"-- A large value stays for a while for those who are reading it.\n"
 	"local function put_away(path, size)\n"
 	"\tif size <= keep_above then return call('DEL', key(path)) end\n"
@@ -298,4 +312,83 @@ const char *const redis_script_text[REDIS_SCRIPTS] = {
 	"local k = P..':__ag2:lock:'..ARGV[2]\n"
 	"if call('GET', k) ~= ARGV[3] then return 0 end\n"
 	"return call('DEL', k)\n",
+
+[REDIS_JUDGE] = COMMON JUDGE
+	"return judge(ARGV[2])\n",
+
+[REDIS_SCAN_INDEX] = COMMON JUDGE
+	"local function odd(path)\n"
+	"\tfor name in string.gmatch(path, '[^/]+') do\n"
+	"\t\tif #name > 255 or name == '.' or name == '..' then return true end\n"
+	"\tend\n"
+	"\treturn string.sub(path, 1, 1) ~= '/' or string.find(path..'/', '//', 1, true) or string.find(path, '%z') or #path > 4096\n"
+	"end\n"
+	"local found = call('ZSCAN', INDEX, ARGV[2], 'COUNT', ARGV[3])\n"
+	"local out = {found[1]}\n"
+	"for i = 1, #found[2], 2 do\n"
+	"\tlocal path = found[2][i]\n"
+	"\tif odd(path) or judge(path) ~= '' then out[#out + 1] = path end\n"
+	"end\n"
+	"return out\n",
+
+[REDIS_SCAN_KEYS] = COMMON
+	"local found = call('SCAN', ARGV[2], 'MATCH', ARGV[4], 'COUNT', ARGV[3])\n"
+	"local out = {found[1]}\n"
+	"for _, k in ipairs(found[2]) do\n"
+	"\tlocal name = string.sub(k, #P + 2)\n"
+	"\tif string.sub(name, 1, 1) == '/' then\n"
+	"\t\tif not call('ZSCORE', INDEX, name) then out[#out + 1] = name end\n"
+	"\telseif string.match(name, '^__ag2:[a-z]+:') and call('PTTL', k) == -1 then\n"
+	"\t\tout[#out + 1] = name\n"
+	"\tend\n"
+	"end\n"
+	"return out\n",
+
+[REDIS_SCAN_INFO] = COMMON
+	"local found = call('HSCAN', FILES, ARGV[2], 'COUNT', ARGV[3])\n"
+	"local out = {found[1]}\n"
+	"for i = 1, #found[2], 2 do\n"
+	"\tif not call('ZSCORE', INDEX, found[2][i]) then out[#out + 1] = found[2][i] end\n"
+	"end\n"
+	"return out\n",
+
+[REDIS_JUDGE_STORE] = COMMON
+	"local kinds = {[INDEX] = 'zset', [COUNTER] = 'string', [NAMES] = 'zset', [SYNCED] = 'string', [FILES] = 'hash'}\n"
+	"for k, want in pairs(kinds) do\n"
+	"\tlocal kind = call('TYPE', k).ok\n"
+	"\tif kind ~= 'none' and kind ~= want then return {k, 'is a '..kind..', not a '..want} end\n"
+	"end\n"
+	"local counter, top = call('GET', COUNTER), call('ZREVRANGE', INDEX, 0, 0, 'WITHSCORES')\n"
+	"if counter and not tonumber(counter) then return {'counter', 'the counter of versions is no number: nothing can be written'} end\n"
+	"if top[2] and tonumber(counter or 0) < tonumber(top[2]) then\n"
+	"\treturn {'counter', 'versions would fall: the counter is at '..(counter or '0')..', a file has '..fmt(tonumber(top[2]))}\n"
+	"end\n"
+	"return {}\n",
+
+[REDIS_MEND] = COMMON NEXT_VERSION JUDGE
+	"local what, path = ARGV[2], ARGV[3]\n"
+	"if what == 'expiry' then return call('PEXPIRE', P..':'..path, ARGV[4]) end\n"
+	"if what == 'counter' then\n"
+	"\tlocal top = call('ZREVRANGE', INDEX, 0, 0, 'WITHSCORES')\n"
+	"\tlocal counter = tonumber(call('GET', COUNTER) or 0)\n"
+	"\tif not counter or counter < tonumber(top[2] or 0) then call('SET', COUNTER, fmt(tonumber(top[2] or 0))) end\n"
+	"\tsync()\n"
+	"\treturn 1\n"
+	"end\n"
+	"if judge(path) ~= what then return 0 end\n"
+	"if what == 'value' then\n"
+	"\tcall('ZREM', INDEX, path)\n"
+	"\tcall('ZREM', NAMES, path)\n"
+	"\tcall('HDEL', FILES, path)\n"
+	"elseif what == 'index' then\n"
+	"\tlocal v = fmt(next_version())\n"
+	"\tcall('ZADD', INDEX, v, path)\n"
+	"\tcall('HSET', FILES, path, v..' '..v..' '..now)\n"
+	"elseif what == 'name' then\n"
+	"\tcall('DEL', NAMES)\n"
+	"elseif what == 'info' then\n"
+	"\tcall('HDEL', FILES, path)\n"
+	"end\n"
+	"sync()\n"
+	"return 1\n",
 };

@@ -49,6 +49,23 @@ enum redis_script {
 	REDIS_RENEW,
 	/* prefix path TOKEN → 1, 0 when it was not ours */
 	REDIS_RELEASE,
+	/*
+	 * prefix path → what is wrong with a file: "" · value (it has none) · index (AG2 does not list it) · name (we do not) · type (it
+	 * is no string) · both (it is a directory, too) · info (what we know of it is of no file).
+	 */
+	REDIS_JUDGE,
+	/*
+	 * prefix CURSOR N PATTERN → CURSOR, then names of what may be wrong; "0" is the beginning and the end, as SCAN has it. INDEX:
+	 * paths that REDIS_JUDGE finds fault with, or no command can name. KEYS, of those that match: what follows "prefix:"
+	 * in the names of files that are not in the index, and of keys of ours that should expire and do not. INFO: paths of
+	 * which we know something and which are no files.
+	 */
+	REDIS_SCAN_INDEX, REDIS_SCAN_KEYS,
+	REDIS_SCAN_INFO,
+	/* prefix → nothing or, of the keys that there is one of, "counter" or the key's name, and what is wrong with it for a person */
+	REDIS_JUDGE_STORE,
+	/* prefix WHAT path TTL_MS → 1 when this, said by REDIS_JUDGE ("counter": by REDIS_JUDGE_STORE; "expiry": of a key), was so and no longer is */
+	REDIS_MEND,
 	REDIS_SCRIPTS
 };
 

@@ -164,6 +164,15 @@ void layout_statements(const char *sql[LAYOUT_OBJECTS]);
 /* Finds out which layout it is, within a transaction. ERR_DATA when it is none that can be used. */
 int layout_find(struct sqlite_store *s, struct err *e);
 
+/*
+ * Within a transaction, of a database that layout_find() refuses: makes the view and the triggers anew when that is all that is amiss,
+ * our tables being what they should be. 1 when it did, 0 when more is wrong, -1.
+ */
+int layout_mend(struct sqlite_store *s, struct err *e);
+
+/* The one number that a statement gives. */
+int layout_number(struct sqlite_store *s, const char *sql, int64_t *out, struct err *e);
+
 /* Makes the database ours, within the transaction that then changes it. */
 int layout_make(struct sqlite_store *s, struct err *e);
 

@@ -133,6 +133,8 @@ same_sql(const char *a, const char *b)
 struct objects {
 	unsigned all;		/* rows of sqlite_schema */
 	unsigned ours;		/* those that are word for word ours */
+	unsigned tables;	/* ... and tables */
+	bool made_new;		/* no other than a view or trigger has the name of one of ours */
 	bool ag2;		/* AG2's table */
 	bool ag2_alone;		/* ... and no trigger on it */
 	char odd[128];		/* an object that has to do with our tables and is not ours */
@@ -146,6 +148,7 @@ count_object(struct objects *o, const char *type, const char *name, const char *
 	for (i = 0; i < LAYOUT_OBJECTS; i++) {
 		if (strcmp(name, schema[i].name) == 0 && strcmp(sql, schema[i].sql) == 0) {
 			o->ours++;
+			o->tables += i < TABLES;
 			return;
 		}
 	}
@@ -156,12 +159,14 @@ count_object(struct objects *o, const char *type, const char *name, const char *
 	if (strcmp(type, "trigger") == 0 && sqlite3_stricmp(table, "entries") == 0)
 		o->ag2_alone = false;
 	for (i = 0; i < LAYOUT_OBJECTS; i++)
-		if (sqlite3_stricmp(table, schema[i].name) == 0 && sql[0] != '\0')
+		if (sqlite3_stricmp(table, schema[i].name) == 0 && sql[0] != '\0') {
+			o->made_new = o->made_new && i >= TABLES && (strcmp(type, "view") == 0 || strcmp(type, "trigger") == 0);
 			snprintf(o->odd, sizeof(o->odd), "%s", name);
+		}
 }
 
-static int
-pragma(struct sqlite_store *s, const char *sql, int64_t *out, struct err *e)
+int
+layout_number(struct sqlite_store *s, const char *sql, int64_t *out, struct err *e)
 {
 	sqlite3_stmt *st = NULL;
 	int rc;
@@ -176,7 +181,7 @@ is_known(struct sqlite_store *s, struct err *e)
 {
 	int64_t version;
 
-	if (pragma(s, "PRAGMA user_version", &version, e) < 0)
+	if (layout_number(s, "PRAGMA user_version", &version, e) < 0)
 		return -1;
 	if (version <= LAYOUT_VERSION)
 		return 0;
@@ -190,7 +195,7 @@ refuse(struct sqlite_store *s, const struct objects *o, struct err *e)
 {
 	int64_t id;
 
-	if (pragma(s, "PRAGMA application_id", &id, e) < 0 || (id == APPLICATION_ID && is_known(s, e) < 0))
+	if (layout_number(s, "PRAGMA application_id", &id, e) < 0 || (id == APPLICATION_ID && is_known(s, e) < 0))
 		return -1;
 	if (o->odd[0] != '\0' && (id == APPLICATION_ID || o->ag2))
 		return err_set(e, ERR_DATA, "%s: its '%s' is not what ag2 made: not used", db_name(s), o->odd);
@@ -215,23 +220,32 @@ is_utf8(struct sqlite_store *s, struct err *e)
 	return rc;
 }
 
-int
-layout_find(struct sqlite_store *s, struct err *e)
+static int
+count_objects(struct sqlite_store *s, struct objects *o, struct err *e)
 {
-	struct objects o = { .ag2_alone = true };
 	sqlite3_stmt *st = NULL;
 	int rc;
 
-	db_forget(s);
+	*o = (struct objects){ .ag2_alone = true, .made_new = true };
 	if (sqlite3_prepare_v2(s->db, "SELECT type, name, tbl_name, COALESCE(sql, '') FROM sqlite_master", -1, &st, NULL) != SQLITE_OK)
 		return db_fail(s, e);
 	while ((rc = db_step(s, st, e)) > 0) {
-		o.all++;
-		count_object(&o, (const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 1),
+		o->all++;
+		count_object(o, (const char *)sqlite3_column_text(st, 0), (const char *)sqlite3_column_text(st, 1),
 		    (const char *)sqlite3_column_text(st, 2), (const char *)sqlite3_column_text(st, 3));
 	}
 	sqlite3_finalize(st);
-	if (rc < 0)
+	return rc;
+}
+
+int
+layout_find(struct sqlite_store *s, struct err *e)
+{
+	struct objects o;
+	int rc;
+
+	db_forget(s);
+	if (count_objects(s, &o, e) < 0)
 		return -1;
 	if (o.ours == LAYOUT_OBJECTS && o.odd[0] == '\0')
 		s->layout = LAYOUT_OURS;
@@ -343,4 +357,29 @@ layout_make(struct sqlite_store *s, struct err *e)
 	db_forget(s);
 	s->layout = LAYOUT_OURS;
 	return 0;
+}
+
+int
+layout_mend(struct sqlite_store *s, struct err *e)
+{
+	struct objects o;
+	char sql[100];
+	int64_t id, version;
+	size_t i;
+
+	db_forget(s);
+	if (count_objects(s, &o, e) < 0 || layout_number(s, "PRAGMA application_id", &id, e) < 0 ||
+	    layout_number(s, "PRAGMA user_version", &version, e) < 0)
+		return -1;
+	if (o.tables != TABLES || !o.made_new || o.ag2 || id != APPLICATION_ID || version != LAYOUT_VERSION)
+		return 0;
+	/* With the view go its triggers. */
+	for (i = TABLES; i < LAYOUT_OBJECTS; i++) {
+		snprintf(sql, sizeof(sql), "DROP %s IF EXISTS %s", i == TABLES ? "VIEW" : "TRIGGER", schema[i].name);
+		if (db_exec(s, sql, e) < 0)
+			return -1;
+	}
+	if (create_objects(s, TABLES, LAYOUT_OBJECTS, e) < 0 || layout_find(s, e) < 0)
+		return -1;
+	return 1;
 }

@@ -807,3 +807,28 @@ store_unlock(struct store_lock *l)
 		l->next->prev = l->prev;
 	free(l);
 }
+
+/* ---- Checking ---- */
+
+void
+store_found(store_finding_fn *fn, void *arg, const char *path, const char *kind, const char *repaired, const char *what, ...)
+{
+	struct store_finding f = { .path = path, .kind = kind, .repaired = repaired };
+	struct buf text = BUF_INIT;
+	va_list ap;
+
+	va_start(ap, what);
+	buf_vaddf(&text, what, ap);
+	va_end(ap);
+	f.what = text.data;
+	fn(arg, &f);
+	buf_release(&text);
+}
+
+int
+store_check(struct store *s, bool repair, store_finding_fn *fn, void *arg, struct err *e)
+{
+	if (repair && may_change(s, e) < 0)
+		return -1;
+	return s->be->check(s->self, repair, fn, arg, e);
+}

@@ -183,4 +183,21 @@ typedef void store_watch_fn(void *arg, const char *path, bool removed);
 int store_watch_next(struct store_watch *w, int64_t wait_ms, store_watch_fn *fn, void *arg, struct err *e);
 void store_watch_close(struct store_watch *w);	/* NULL is allowed; not after store_close */
 
+/*
+ * Something in the store that is not as it should be. path is where (never NULL; "/" for what concerns all of it), kind a word for programs, what a line for
+ * people; repaired says what was done about it, NULL when nothing was.
+ */
+struct store_finding {
+	const char *path, *kind, *what, *repaired;
+};
+typedef void store_finding_fn(void *arg, const struct store_finding *f);
+
+/*
+ * Looks through the back end's own structures, beside others who use the store: what one of them has half done counts as
+ * wrong only when it stays so. Nothing is changed without `repair` (which needs a store that may be changed), and with it no
+ * byte of a file is lost: what cannot stay where it is goes to a path that is told. 1, or 0 when the files cannot be read, or not
+ * without changing something, until what was found is repaired; -1 when the check itself could not be made.
+ */
+int store_check(struct store *s, bool repair, store_finding_fn *fn, void *arg, struct err *e);
+
 #endif

@@ -1,0 +1,302 @@
+/*
+ * fsck of a Redis store: whether AG2's index, its values and what we keep for ourselves are in step. AG2 makes a change in three
+ * commands, so that a file between two of them looks as if one were missing: what looks wrong is looked at again, and counts
+ * only when it stays so.
+ */
+#include "store/redis.h"
+
+#include "base/alloc.h"
+#include "path.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+#define AT_ONCE "1000"
+#define LOOKS 4			/* before something is wrong, and the time between two */
+#define PAUSE_MS 400
+#define EXPIRY_MS 60000
+
+struct suspects {
+	char **path;
+	size_t n, cap;
+};
+
+struct check {
+	struct redis_store *s;
+	bool repair;
+	store_finding_fn *fn;
+	void *arg;
+	struct suspects files, keys;
+};
+
+static void
+suspect(struct suspects *l, const char *path)
+{
+	l->path = xgrow(l->path, l->n, &l->cap, sizeof(*l->path));
+	l->path[l->n++] = xstrdup(path);
+}
+
+static void
+suspects_release(struct suspects *l)
+{
+	while (l->n > 0)
+		free(l->path[--l->n]);
+	free(l->path);
+	*l = (struct suspects){ 0 };
+}
+
+static int
+by_path(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* ---- Asking ---- */
+
+/* What REDIS_JUDGE says, to be freed; NULL on error. */
+static char *
+judge(struct redis_store *s, const char *path, struct err *e)
+{
+	struct redis_words w = { 0 };
+	redisReply *r;
+	char *what;
+
+	redis_adds(&w, s->prefix);
+	redis_adds(&w, path);
+	if ((r = redis_ask(s, REDIS_JUDGE, &w, e)) == NULL)
+		return NULL;
+	if (r->type != REDIS_REPLY_STRING) {
+		redis_nonsense(s, r, e);
+		return NULL;
+	}
+	what = xmemdup0(r->str, r->len);
+	freeReplyObject(r);
+	return what;
+}
+
+/* 1 when it was mended, 0 when it was not wrong any more. */
+static int
+mend(struct redis_store *s, const char *what, const char *path, struct err *e)
+{
+	struct redis_words w = { 0 };
+	redisReply *r;
+	int done;
+
+	redis_adds(&w, s->prefix);
+	redis_adds(&w, what);
+	redis_adds(&w, path);
+	redis_addf(&w, "%d", EXPIRY_MS);
+	if ((r = redis_ask(s, REDIS_MEND, &w, e)) == NULL)
+		return -1;
+	if (r->type != REDIS_REPLY_INTEGER)
+		return redis_nonsense(s, r, e);
+	done = r->integer == 1;
+	freeReplyObject(r);
+	return done;
+}
+
+/* The prefix as a pattern that matches nothing else, and all keys behind it. */
+static void
+add_pattern(struct buf *out, const char *prefix)
+{
+	for (; *prefix != '\0'; prefix++) {
+		if (strchr("*?[]^-\\", *prefix) != NULL)
+			buf_addch(out, '\\');
+		buf_addch(out, *prefix);
+	}
+	buf_adds(out, ":*");
+}
+
+/* Calls take for each name that the script gives, part after part. A NUL in a name ends it: no path of ours has one. */
+static int
+scan(struct check *c, enum redis_script script, void (*take)(struct check *c, const char *name, size_t len), struct err *e)
+{
+	struct buf pattern = BUF_INIT;
+	char *cursor = xstrdup("0");
+	struct redis_words w;
+	redisReply *r;
+	size_t i;
+	int rc = 0;
+
+	add_pattern(&pattern, c->s->prefix);
+	do {
+		w = (struct redis_words){ 0 };
+		redis_adds(&w, c->s->prefix);
+		redis_adds(&w, cursor);
+		redis_adds(&w, AT_ONCE);
+		redis_adds(&w, pattern.data);
+		r = redis_ask(c->s, script, &w, e);
+		free(cursor);
+		cursor = NULL;
+		if (r == NULL || redis_text_at(r, 0) == NULL) {
+			rc = r == NULL ? -1 : redis_nonsense(c->s, r, e);
+			break;
+		}
+		cursor = xmemdup0(r->element[0]->str, r->element[0]->len);
+		for (i = 1; i < r->elements; i++)
+			if (redis_text_at(r, i) != NULL)
+				take(c, r->element[i]->str, r->element[i]->len);
+		freeReplyObject(r);
+	} while (strcmp(cursor, "0") != 0);
+	free(cursor);
+	buf_release(&pattern);
+	return rc;
+}
+
+/* ---- What there is one of ---- */
+
+static int
+check_store(struct check *c, struct err *e)
+{
+	struct redis_words w = { 0 };
+	const char *what, *text;
+	redisReply *r;
+	int rc = 1;
+
+	redis_adds(&w, c->s->prefix);
+	if ((r = redis_ask(c->s, REDIS_JUDGE_STORE, &w, e)) == NULL)
+		return -1;
+	what = redis_text_at(r, 0);
+	text = redis_text_at(r, 1);
+	if (what != NULL && text != NULL && strcmp(what, "counter") == 0) {
+		if (c->repair && mend(c->s, what, "/", e) < 0)
+			rc = -1;
+		else
+			store_found(c->fn, c->arg, "/", "version", c->repair ? "set" : NULL, "%s", text);
+	} else if (what != NULL && text != NULL) {
+		store_found(c->fn, c->arg, "/", "type", NULL, "the key '%s' %s: the store cannot be used", what, text);
+		rc = 0;
+	}
+	freeReplyObject(r);
+	return rc;
+}
+
+/* ---- Files ---- */
+
+static void
+take_listed(struct check *c, const char *path, size_t len)
+{
+	struct buf p = BUF_INIT;
+
+	if (path_normalise(&p, path, len, NULL) < 0 || p.len != len || memcmp(p.data, path, len) != 0)
+		store_found(c->fn, c->arg, path, "hidden", NULL, "is a path that no command of ours can name");
+	else
+		suspect(&c->files, path);
+	buf_release(&p);
+}
+
+static void
+take_key(struct check *c, const char *name, size_t len)
+{
+	if (name[0] == '/')
+		suspect(&c->files, name);
+	else
+		suspect(&c->keys, name);
+}
+
+static void
+take_info(struct check *c, const char *path, size_t len)
+{
+	suspect(&c->files, path);
+}
+
+/* Keeps those of which the judgement is not "". They are in order, some twice. */
+static int
+look_again(struct check *c, struct err *e)
+{
+	struct suspects *l = &c->files;
+	size_t i, kept = 0;
+	char *what;
+	int rc = 0;
+
+	if (l->n > 1)
+		qsort(l->path, l->n, sizeof(*l->path), by_path);
+	for (i = 0; i < l->n; i++) {
+		what = NULL;
+		if (rc == 0 && (kept == 0 || strcmp(l->path[kept - 1], l->path[i]) != 0) && (what = judge(c->s, l->path[i], e)) == NULL)
+			rc = -1;
+		if (what != NULL && what[0] != '\0')
+			l->path[kept++] = l->path[i];
+		else
+			free(l->path[i]);
+		free(what);
+	}
+	l->n = kept;
+	return rc;
+}
+
+static int
+tell_file(struct check *c, const char *path, struct err *e)
+{
+	static const struct {
+		const char *what, *kind, *text, *repaired;
+	} known[] = {
+		{ "value", "index", "is in AG2's index and has no content", "taken out of the index" },
+		{ "index", "index", "has content and is not in AG2's index: no listing shows it", "put into the index" },
+		{ "name", "index", "is in AG2's index and not in ours: no listing shows it", "our index was made anew" },
+		{ "info", "leftover", "is gone, but something is kept about it", "removed" },
+		{ "type", "type", "is no string: it cannot be read", NULL },
+		{ "both", "both", "is a file and a directory: it is read, but cannot be copied to a disk", NULL },
+	};
+	char *what = judge(c->s, path, e);
+	size_t i;
+	int rc = what == NULL ? -1 : 0;
+
+	for (i = 0; rc == 0 && i < sizeof(known) / sizeof(known[0]); i++) {
+		if (strcmp(what, known[i].what) != 0)
+			continue;
+		if (c->repair && known[i].repaired != NULL && mend(c->s, what, path, e) < 0)
+			rc = -1;
+		else
+			store_found(c->fn, c->arg, path, known[i].kind, c->repair ? known[i].repaired : NULL, "%s", known[i].text);
+	}
+	free(what);
+	return rc;
+}
+
+static int
+check_files(struct check *c, struct err *e)
+{
+	size_t i;
+	int looks, rc = 0;
+
+	for (looks = 0; rc == 0 && c->files.n > 0 && looks < LOOKS; looks++) {
+		if (looks > 0)
+			poll(NULL, 0, PAUSE_MS);
+		rc = look_again(c, e);
+	}
+	for (i = 0; rc == 0 && i < c->files.n; i++)
+		rc = tell_file(c, c->files.path[i], e);
+	return rc;
+}
+
+static int
+check_keys(struct check *c, struct err *e)
+{
+	const char *name;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; rc == 0 && i < c->keys.n; i++) {
+		name = c->keys.path[i];
+		if (c->repair && mend(c->s, "expiry", name, e) < 0)
+			rc = -1;
+		else
+			store_found(c->fn, c->arg, "/", "leftover", c->repair ? "goes in a minute" : NULL, "the key ':%s' should have come to an end by itself", name);
+	}
+	return rc;
+}
+
+int
+redis_check(void *self, bool repair, store_finding_fn *fn, void *arg, struct err *e)
+{
+	struct check c = { .s = self, .repair = repair, .fn = fn, .arg = arg };
+	int rc = check_store(&c, e);
+
+	if (rc > 0 && (scan(&c, REDIS_SCAN_INDEX, take_listed, e) < 0 || scan(&c, REDIS_SCAN_KEYS, take_key, e) < 0 ||
+	    scan(&c, REDIS_SCAN_INFO, take_info, e) < 0 || check_files(&c, e) < 0 || check_keys(&c, e) < 0))
+		rc = -1;
+	suspects_release(&c.files);
+	suspects_release(&c.keys);
+	return rc;
+}
