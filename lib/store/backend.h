@@ -15,8 +15,11 @@ struct store_backend {
 	const char *summary;		/* one line for usage texts */
 	bool remote;			/* what follows the scheme is no file's name and stays as it is */
 	const char *const *options;	/* its own, each with the '=' behind its name, NULL-terminated; may be NULL */
-	/* Opens `where`: the URL without scheme and options, but for its own, behind a '?'. self is the back end's own state, freed by close. */
-	int (*open)(void **self, const char *where, const struct store_options *o, struct err *e);
+	/*
+	 * Opens `where`: the URL without scheme and options. own are those of its own options that were given, parted by '&', "" for none.
+	 * self is the back end's own state, freed by close.
+	 */
+	int (*open)(void **self, const char *where, const char *own, const struct store_options *o, struct err *e);
 	void (*close)(void *self);
 	int (*stat)(void *self, const char *path, struct store_stat *st, struct err *e);
 	int (*list)(void *self, const char *path, unsigned flags, store_list_fn *fn, void *arg, struct err *e);

@@ -71,7 +71,7 @@ disk_close(void *self)
 }
 
 static int
-disk_open(void **self, const char *where, const struct store_options *o, struct err *e)
+disk_open(void **self, const char *where, const char *own, const struct store_options *o, struct err *e)
 {
 	struct disk *d;
 	int rc;

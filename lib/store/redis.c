@@ -225,10 +225,10 @@ take_password(struct redis_store *s, const char *command, struct err *e)
 }
 
 static int
-take_url(struct redis_store *s, const char *where, bool socket, struct err *e)
+take_url(struct redis_store *s, const char *where, const char *own, bool socket, struct err *e)
 {
-	const char *mark = strchr(where, '?'), *text = mark ? mark + 1 : "";
-	size_t len = mark ? (size_t)(mark - where) : strlen(where), n;
+	const char *text = own;
+	size_t len = strlen(where), n;
 	struct url_options u = { 0 };
 	int rc = 0;
 
@@ -364,13 +364,13 @@ redis_close(void *self)
 }
 
 static int
-open_any(void **self, const char *where, const struct store_options *o, bool socket, struct err *e)
+open_any(void **self, const char *where, const char *own, const struct store_options *o, bool socket, struct err *e)
 {
 	struct redis_store *s = xcalloc(1, sizeof(*s));
 	int rc;
 
 	s->o = *o;
-	rc = take_url(s, where, socket, e);
+	rc = take_url(s, where, own, socket, e);
 	if (rc == 0)
 		rc = make_id(s->id, e);
 	if (rc == 0) {
@@ -387,15 +387,15 @@ open_any(void **self, const char *where, const struct store_options *o, bool soc
 }
 
 static int
-redis_open(void **self, const char *where, const struct store_options *o, struct err *e)
+redis_open(void **self, const char *where, const char *own, const struct store_options *o, struct err *e)
 {
-	return open_any(self, where, o, false, e);
+	return open_any(self, where, own, o, false, e);
 }
 
 static int
-redis_unix_open(void **self, const char *where, const struct store_options *o, struct err *e)
+redis_unix_open(void **self, const char *where, const char *own, const struct store_options *o, struct err *e)
 {
-	return open_any(self, where, o, true, e);
+	return open_any(self, where, own, o, true, e);
 }
 
 /* ---- Looking ---- */
@@ -743,7 +743,7 @@ redis_commit(void *self, struct store_op *ops, size_t n, struct err *e)
 }
 
 static int
-redis_tls_open(void **self, const char *where, const struct store_options *o, struct err *e)
+redis_tls_open(void **self, const char *where, const char *own, const struct store_options *o, struct err *e)
 {
 	return err_set(e, ERR_CONFIG, "rediss: this build speaks no TLS; a tunnel (stunnel, ssh -L) and redis:// or redis+unix: do");
 }

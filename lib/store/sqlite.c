@@ -11,7 +11,7 @@
  * statement of AG2 works; it joins the segments of a file with group_concat, or, when that does not give the file's size
  * (older versions of SQLite end the result at a NUL), one by one. We ourselves use neither the view nor the triggers, and
  * have both switched off: a database that someone else prepared cannot make us run its SQL. A database that AG2 made is
- * read as it is, and turned into ours by the first change.
+ * read as it is, and turned into ours by the first change. With ?layout=ag2 it is the other way round.
  */
 #include "store/sqlite.h"
 
@@ -40,6 +40,7 @@ open_any(void **self, const char *where, const struct store_options *o, struct e
 	int rc;
 
 	s->o = *o;
+	s->wanted = LAYOUT_OURS;
 	if (s->o.timeout_ms == 0)
 		s->o.timeout_ms = TIMEOUT_MS;
 	if (s->o.timeout_ms > INT_MAX)
@@ -61,15 +62,20 @@ open_any(void **self, const char *where, const struct store_options *o, struct e
 }
 
 static int
-sqlite_open(void **self, const char *where, const struct store_options *o, struct err *e)
+sqlite_open(void **self, const char *where, const char *own, const struct store_options *o, struct err *e)
 {
 	if (where[0] == '\0')
 		return err_set(e, ERR_USAGE, "sqlite: needs the name of a file");
-	return open_any(self, where, o, e);
+	if (own[0] != '\0' && strcmp(own, "layout=ag2") != 0)
+		return err_set(e, ERR_USAGE, "sqlite: there is no '%.100s', only layout=ag2", own);
+	if (open_any(self, where, o, e) < 0)
+		return -1;
+	((struct sqlite_store *)*self)->wanted = own[0] != '\0' ? LAYOUT_AG2 : LAYOUT_OURS;
+	return 0;
 }
 
 static int
-memory_open(void **self, const char *where, const struct store_options *o, struct err *e)
+memory_open(void **self, const char *where, const char *own, const struct store_options *o, struct err *e)
 {
 	if (where[0] != '\0')
 		return err_set(e, ERR_USAGE, "memory: takes no name, not '%s'", where);
@@ -417,9 +423,12 @@ memory_unlock(void *lock)
 	.file_read = sqlite_file_read, .file_close = sqlite_file_close, .hold = sqlite_hold, .release = sqlite_release, .pieces = true, .commit = sqlite_commit, \
 	.check = sqlite_check
 
+static const char *const options[] = { "layout=", NULL };
+
 const struct store_backend store_sqlite = {
 	.scheme = "sqlite",
 	.summary = "sqlite:FILE, one SQLite database, which AG2 can use at the same time",
+	.options = options,
 	.open = sqlite_open,
 	.lock = sqlite_lock,
 	.unlock = sqlite_unlock,

@@ -52,6 +52,21 @@ void sqlite_file_close(void *file);
 
 int sqlite_commit(void *self, struct store_op *ops, size_t n, struct err *e);
 int sqlite_free_id(struct sqlite_store *s, int64_t *id, struct err *e);		/* one that no file has; ERR_DATA when all are used */
+int sqlite_place_file(struct sqlite_store *s, const char *path, struct row *r, struct err *e);	/* the row of path, or, when a file may be made there, one with id 0 */
+int sqlite_check_size(const char *path, uint64_t size, uint64_t more, struct err *e);
+/* Reads len bytes at offset of the file of a piece; f is all 0 but for s, or what it was in the call before. */
+int sqlite_read_piece(struct sqlite_store *s, struct reader *f, const struct store_piece *p, uint64_t offset, char *out, uint64_t len, struct err *e);
+
+/* ---- sqlite_plain.c: the operations that write, in AG2's layout ---- */
+
+struct plain {
+	struct sqlite_store *s;
+	int64_t top;		/* the greatest version */
+};
+
+int plain_begin(struct plain *p, struct err *e);
+int plain_apply(struct plain *p, struct store_op *op, struct err *e);
+int plain_end(struct plain *p, struct err *e);
 
 /* ---- sqlite_watch.c ---- */
 

@@ -48,8 +48,8 @@ check_creatable(struct sqlite_store *s, const char *path, struct err *e)
 }
 
 /* The row of path, or one to be saved for a new file. */
-static int
-place_file(struct sqlite_store *s, const char *path, struct row *r, struct err *e)
+int
+sqlite_place_file(struct sqlite_store *s, const char *path, struct row *r, struct err *e)
 {
 	int rc = row_find(s, path, r, e);
 
@@ -94,8 +94,8 @@ save(struct sqlite_store *s, struct row *r, struct store_op *op, struct err *e)
 	return db_run(s, db_query(s, Q_SAVE, e, "iiiiid", r->id, (int64_t)r->base, (int64_t)r->run, (int64_t)r->size, version, now()), e);
 }
 
-static int
-check_size(const char *path, uint64_t size, uint64_t more, struct err *e)
+int
+sqlite_check_size(const char *path, uint64_t size, uint64_t more, struct err *e)
 {
 	if (size <= VALUE_MAX && more <= VALUE_MAX - size)
 		return 0;
@@ -122,8 +122,8 @@ recentre(struct sqlite_store *s, struct row *r, struct err *e)
 }
 
 /* Reads len bytes at offset of the file of a piece. */
-static int
-read_piece(struct sqlite_store *s, struct reader *f, const struct store_piece *p, uint64_t offset, char *out, uint64_t len,
+int
+sqlite_read_piece(struct sqlite_store *s, struct reader *f, const struct store_piece *p, uint64_t offset, char *out, uint64_t len,
     struct err *e)
 {
 	int rc;
@@ -161,7 +161,7 @@ put_content(struct sqlite_store *s, const struct row *r, uint64_t place, const s
 			if (p->from == NULL)
 				memcpy(segment + have, (const char *)op->data + p->offset + done, (size_t)n);
 			else
-				rc = read_piece(s, &f, p, done, segment + have, n, e);
+				rc = sqlite_read_piece(s, &f, p, done, segment + have, n, e);
 			have += n;
 			if (rc == 0 && have == SEGMENT) {
 				rc = segment_put(s, r, place, segment, have, e);
@@ -183,7 +183,7 @@ do_write(struct sqlite_store *s, struct store_op *op, struct err *e)
 {
 	struct row r;
 
-	if (check_size(op->path, 0, op->len, e) < 0 || place_file(s, op->path, &r, e) < 0 || make_file(s, op->path, &r, e) < 0 ||
+	if (sqlite_check_size(op->path, 0, op->len, e) < 0 || sqlite_place_file(s, op->path, &r, e) < 0 || make_file(s, op->path, &r, e) < 0 ||
 	    cut(s, &r, 0, PLACES, e) < 0)
 		return -1;
 	r.base = MIDDLE;
@@ -222,7 +222,7 @@ do_append(struct sqlite_store *s, struct store_op *op, struct err *e)
 	struct row r;
 	int rc;
 
-	if (place_file(s, op->path, &r, e) < 0 || check_size(op->path, r.size, op->len, e) < 0 || make_file(s, op->path, &r, e) < 0)
+	if (sqlite_place_file(s, op->path, &r, e) < 0 || sqlite_check_size(op->path, r.size, op->len, e) < 0 || make_file(s, op->path, &r, e) < 0)
 		return -1;
 	if (r.size + op->len > PLACES - r.base && recentre(s, &r, e) < 0)
 		return -1;
@@ -243,7 +243,7 @@ drop(struct sqlite_store *s, int64_t id, struct err *e)
 {
 	struct row r = { .id = id };
 
-	if (cut(s, &r, 0, PLACES, e) < 0)
+	if (s->layout == LAYOUT_OURS && cut(s, &r, 0, PLACES, e) < 0)
 		return -1;
 	return db_run(s, db_query(s, Q_DROP, e, "i", id), e);
 }
@@ -304,7 +304,7 @@ do_replace(struct sqlite_store *s, struct store_op *op, struct err *e)
 
 	if (row_find(s, op->path, &r, e) <= 0 || op->upto > r.size)
 		return err_set(e, ERR_BUG, "%s: the prefix was not checked", op->path);
-	if (check_size(op->path, r.size - op->upto, op->len, e) < 0)
+	if (sqlite_check_size(op->path, r.size - op->upto, op->len, e) < 0)
 		return -1;
 	if (r.base + op->upto < op->len && recentre(s, &r, e) < 0)
 		return -1;
@@ -412,12 +412,20 @@ apply_all(struct sqlite_store *s, struct store_op *ops, size_t n, struct err *e)
 		[STORE_OP_EXPECT] = NULL,
 		[STORE_OP_REPLACE_PREFIX] = do_replace,
 	};
+	struct plain p = { .s = s };
 	size_t i;
+	int rc = 0;
 
-	for (i = 0; i < n; i++)
-		if (apply[ops[i].kind] != NULL && apply[ops[i].kind](s, &ops[i], e) < 0)
-			return -1;
-	return 0;
+	if (s->layout == LAYOUT_AG2)
+		rc = plain_begin(&p, e);
+	for (i = 0; i < n && rc == 0; i++)
+		if (s->layout == LAYOUT_AG2 && ops[i].kind != STORE_OP_DELETE && ops[i].kind != STORE_OP_EXPECT)
+			rc = plain_apply(&p, &ops[i], e);
+		else if (apply[ops[i].kind] != NULL)
+			rc = apply[ops[i].kind](s, &ops[i], e);
+	if (rc == 0 && s->layout == LAYOUT_AG2)
+		rc = plain_end(&p, e);
+	return rc;
 }
 
 /* Looks before there is a database, or before it is ours: 1 when it has to be made so, 0 when nothing changes. */
@@ -428,14 +436,14 @@ look_first(struct sqlite_store *s, const struct store_op *ops, size_t n, struct 
 
 	if (rc < 0)
 		return -1;
-	if (s->layout == LAYOUT_OURS)
+	if (s->layout == s->wanted)
 		return 1;
 	rc = rc > 0 ? db_begin_read(s, e) : 0;
 	if (rc < 0)
 		return -1;
 	if (rc == 0)
 		s->layout = LAYOUT_EMPTY;
-	change = s->layout == LAYOUT_OURS ? 1 : check_all(s, ops, n, e);
+	change = s->layout == s->wanted ? 1 : check_all(s, ops, n, e);
 	if (change == 0)
 		change = changes_something(s, ops, n, e);
 	if (rc > 0)
@@ -453,12 +461,12 @@ begin_change(struct sqlite_store *s, bool *made, struct err *e)
 	if (rc <= 0)
 		return -1;
 	/* The log of a new database is there from its first change on. */
-	*made = s->layout != LAYOUT_OURS && !db_is_wal(s);
+	*made = s->wanted == LAYOUT_OURS && s->layout != LAYOUT_OURS && !db_is_wal(s);
 	if (*made && s->layout == LAYOUT_EMPTY)
 		db_use_log(s);
 	if (db_tune(s, e) < 0 || db_run(s, db_query(s, Q_CHANGE, e, ""), e) < 0)
 		return -1;
-	if (s->layout != LAYOUT_OURS && layout_find(s, e) < 0) {
+	if (db_know(s, e) < 0) {
 		db_run(s, db_query(s, Q_ROLLBACK, NULL, ""), NULL);
 		return -1;
 	}

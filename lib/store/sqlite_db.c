@@ -153,6 +153,21 @@ db_number(struct sqlite_store *s, sqlite3_stmt *st, int64_t *out, struct err *e)
 	return 0;
 }
 
+int
+db_know(struct sqlite_store *s, struct err *e)
+{
+	int64_t now;
+
+	if (db_number(s, db_query(s, Q_SCHEMA, e, ""), &now, e) < 0)
+		return -1;
+	if (s->layout == LAYOUT_OURS && s->schema == now)
+		return 0;
+	if (layout_find(s, e) < 0)
+		return -1;
+	s->schema = now;
+	return 0;
+}
+
 void
 db_forget(struct sqlite_store *s)
 {
@@ -394,7 +409,7 @@ begin_first(struct sqlite_store *s, struct err *e)
 		return rc;
 	if (db_run(s, db_query(s, Q_BEGIN, e, ""), e) < 0)
 		return -1;
-	if (s->layout != LAYOUT_OURS && layout_find(s, e) < 0)
+	if (db_know(s, e) < 0)
 		rc = -1;
 	else if (s->layout == LAYOUT_EMPTY)
 		rc = 0;

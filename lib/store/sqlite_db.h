@@ -26,11 +26,14 @@ enum layout {
 
 enum query {
 	Q_BEGIN, Q_CHANGE, Q_COMMIT, Q_ROLLBACK,
-	Q_FIND,		/* these three are there in AG2's layout too */
+	Q_SCHEMA,
+	Q_FIND,		/* these are there in AG2's layout too */
 	Q_NAMES,
 	Q_LIST,
+	Q_DROP, Q_BELOW,
 	Q_SEGMENT, Q_BYTES, Q_CUT, Q_PUT, Q_MOVE,
-	Q_FREE, Q_NEW, Q_SAVE, Q_RENUMBER, Q_DROP, Q_BELOW, Q_VERSION,
+	Q_FREE, Q_NEW, Q_SAVE, Q_RENUMBER, Q_VERSION,
+	Q_PLAIN_TOP, Q_PLAIN_PUT, Q_PLAIN_ADD,	/* only there */
 	QUERIES
 };
 
@@ -39,6 +42,8 @@ struct sqlite_store {
 	struct store_options o;
 	sqlite3 *db;		/* NULL while there is no file, or before the first use */
 	enum layout layout;
+	enum layout wanted;	/* what a change makes of it: LAYOUT_OURS, or LAYOUT_AG2 with ?layout=ag2 */
+	int64_t schema;		/* the number of changes of the schema that the layout was found with */
 	unsigned depth;		/* read transactions that are open */
 	bool frozen;		/* opened as a file that does not change: see freeze() */
 	bool live;		/* not to be frozen: what is read must stay as it is for longer */
@@ -80,6 +85,9 @@ int db_run(struct sqlite_store *s, sqlite3_stmt *st, struct err *e);
 
 /* The one number that a statement gives. */
 int db_number(struct sqlite_store *s, sqlite3_stmt *st, int64_t *out, struct err *e);
+
+/* Finds out which layout it is when that is not known, or somebody has made another. Within a transaction. */
+int db_know(struct sqlite_store *s, struct err *e);
 
 /* Forgets which layout it is, with the statements made for it. */
 void db_forget(struct sqlite_store *s);
@@ -173,7 +181,10 @@ int layout_mend(struct sqlite_store *s, struct err *e);
 /* The one number that a statement gives. */
 int layout_number(struct sqlite_store *s, const char *sql, int64_t *out, struct err *e);
 
-/* Makes the database ours, within the transaction that then changes it. */
+/* Makes the database what s->wanted says, within the transaction that then changes it. */
 int layout_make(struct sqlite_store *s, struct err *e);
+
+/* In AG2's layout the greatest version that was given out is kept in the header of the database, as far as it has room for it. */
+int layout_set_top(struct sqlite_store *s, int64_t top, struct err *e);
 
 #endif

@@ -73,6 +73,7 @@ static const char *const queries[QUERIES] = {
 	[Q_CHANGE] = "BEGIN IMMEDIATE",
 	[Q_COMMIT] = "COMMIT",
 	[Q_ROLLBACK] = "ROLLBACK",
+	[Q_SCHEMA] = "PRAGMA schema_version",
 	[Q_FIND] = "SELECT id, size, version, mtime, base, run FROM files WHERE path = ?1",
 	[Q_NAMES] = "SELECT path FROM files WHERE path >= ?1 AND path < ?2 ORDER BY path",
 	[Q_LIST] = "SELECT path, size, version, mtime FROM files WHERE path >= ?1 AND path < ?2 ORDER BY path",
@@ -98,6 +99,11 @@ static const char *const queries_ag2[QUERIES] = {
 	[Q_FIND] = "SELECT rowid, " AG2_SIZE ", version, -1, 0, 0 FROM entries WHERE path = ?1",
 	[Q_NAMES] = "SELECT path FROM entries WHERE path >= ?1 AND path < ?2 ORDER BY path",
 	[Q_LIST] = "SELECT path, " AG2_SIZE ", version, -1 FROM entries WHERE path >= ?1 AND path < ?2 ORDER BY path",
+	[Q_DROP] = "DELETE FROM entries WHERE rowid = ?1",
+	[Q_BELOW] = "SELECT rowid FROM entries WHERE path >= ?1 AND path < ?2 LIMIT 1",
+	[Q_PLAIN_TOP] = "SELECT COALESCE(max(version), 0) FROM entries",
+	[Q_PLAIN_PUT] = "INSERT INTO entries VALUES(?1, ?2, ?3) ON CONFLICT(path) DO UPDATE SET content = excluded.content, version = excluded.version",
+	[Q_PLAIN_ADD] = "UPDATE entries SET content = CAST(content || ?2 AS BLOB), version = ?3 WHERE path = ?1",
 };
 
 const char *
@@ -338,25 +344,115 @@ migrate_files(struct sqlite_store *s, int64_t *top, struct err *e)
 	return rc;
 }
 
-int
-layout_make(struct sqlite_store *s, struct err *e)
+static int
+make_ours(struct sqlite_store *s, struct err *e)
 {
 	char sql[256];
 	int64_t top = 0;
 
-	if (s->layout == LAYOUT_OURS)
-		return 0;
+	if (s->layout == LAYOUT_AG2 && layout_number(s, "PRAGMA user_version", &top, e) < 0)
+		return -1;
 	if (create_objects(s, 0, TABLES, e) < 0)
 		return -1;
 	if (s->layout == LAYOUT_AG2 && (migrate_files(s, &top, e) < 0 || db_exec(s, "DROP TABLE entries", e) < 0))
 		return -1;
 	snprintf(sql, sizeof(sql), "INSERT INTO counter VALUES(%lld); PRAGMA application_id = %d; PRAGMA user_version = %d",
 	    (long long)top, APPLICATION_ID, LAYOUT_VERSION);
-	if (create_objects(s, TABLES, LAYOUT_OBJECTS, e) < 0 || db_exec(s, sql, e) < 0)
+	return create_objects(s, TABLES, LAYOUT_OBJECTS, e) < 0 ? -1 : db_exec(s, sql, e);
+}
+
+/* ---- Making it AG2's ---- */
+
+int
+layout_set_top(struct sqlite_store *s, int64_t top, struct err *e)
+{
+	char sql[60];
+
+	snprintf(sql, sizeof(sql), "PRAGMA user_version = %d", top < INT32_MAX ? (int)top : INT32_MAX);
+	return db_exec(s, sql, e);
+}
+
+/* The segments of the file, one behind the other, into its row: the content is never held whole. */
+static int
+restore_content(struct sqlite_store *s, const struct row *r, int64_t rowid, sqlite3_stmt *segments, struct err *e)
+{
+	sqlite3_blob *blob = NULL;
+	uint64_t at = 0, n;
+	int rc;
+
+	if (sqlite3_blob_open(s->db, "main", "entries", "content", rowid, 1, &blob) != SQLITE_OK)
+		return db_fail(s, e);
+	sqlite3_bind_int64(segments, 1, segment_id(r, r->base));
+	sqlite3_bind_int64(segments, 2, segment_id(r, r->base + r->size) - 1);
+	while ((rc = db_step(s, segments, e)) > 0) {
+		n = (uint64_t)sqlite3_column_bytes(segments, 0);
+		if (n > r->size - at || sqlite3_blob_write(blob, sqlite3_column_blob(segments, 0), (int)n, (int)at) != SQLITE_OK)
+			break;
+		at += n;
+	}
+	sqlite3_reset(segments);
+	sqlite3_blob_close(blob);
+	if (rc < 0)
+		return -1;
+	return at == r->size ? 0 : err_set(e, ERR_DATA, "%s: damaged: the segments of a file do not fit its size", db_name(s));
+}
+
+static int
+restore_files(struct sqlite_store *s, struct err *e)
+{
+	sqlite3_stmt *files = NULL, *segments = NULL, *put = NULL;
+	struct row r;
+	int rc = -1;
+
+	if (sqlite3_prepare_v2(s->db, "SELECT id, base, size, version, path FROM files ORDER BY path", -1, &files, NULL) != SQLITE_OK ||
+	    sqlite3_prepare_v2(s->db, "SELECT data FROM segments WHERE id BETWEEN ?1 AND ?2 ORDER BY id", -1, &segments, NULL) != SQLITE_OK ||
+	    sqlite3_prepare_v2(s->db, "INSERT INTO entries VALUES(?1, ?2, ?3)", -1, &put, NULL) != SQLITE_OK) {
+		db_fail(s, e);
+		goto out;
+	}
+	while ((rc = db_step(s, files, e)) > 0) {
+		r = (struct row){ .id = sqlite3_column_int64(files, 0), .base = (uint64_t)sqlite3_column_int64(files, 1), .size = (uint64_t)sqlite3_column_int64(files, 2) };
+		sqlite3_bind_value(put, 1, sqlite3_column_value(files, 4));
+		sqlite3_bind_zeroblob64(put, 2, r.size);
+		sqlite3_bind_int64(put, 3, sqlite3_column_int64(files, 3));
+		if (db_run(s, put, e) < 0 || (r.size > 0 && restore_content(s, &r, sqlite3_last_insert_rowid(s->db), segments, e) < 0)) {
+			rc = -1;
+			break;
+		}
+	}
+out:
+	sqlite3_finalize(files);
+	sqlite3_finalize(segments);
+	sqlite3_finalize(put);
+	return rc;
+}
+
+static int
+make_plain(struct sqlite_store *s, struct err *e)
+{
+	int64_t top;
+
+	if (s->layout == LAYOUT_EMPTY)
+		return db_exec(s, ag2_table, e);
+	/* The triggers go with the view. */
+	if (layout_number(s, "SELECT version FROM counter", &top, e) < 0 || db_exec(s, "DROP VIEW entries", e) < 0 ||
+	    db_exec(s, ag2_table, e) < 0 || restore_files(s, e) < 0)
+		return -1;
+	if (db_exec(s, "DROP TABLE files; DROP TABLE segments; DROP TABLE counter; PRAGMA application_id = 0", e) < 0)
+		return -1;
+	return layout_set_top(s, top, e);
+}
+
+int
+layout_make(struct sqlite_store *s, struct err *e)
+{
+	if (s->layout == s->wanted)
+		return 0;
+	if ((s->wanted == LAYOUT_OURS ? make_ours(s, e) : make_plain(s, e)) < 0)
 		return -1;
 	db_forget(s);
-	s->layout = LAYOUT_OURS;
-	return 0;
+	s->layout = s->wanted;
+	return db_number(s, db_query(s, Q_SCHEMA, e, ""), &s->schema, e);
 }
 
 int

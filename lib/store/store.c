@@ -48,7 +48,7 @@ struct location {
 	const struct store_backend *be;
 	char *where;
 	const char *options;
-	struct buf own;		/* where, and behind it the options that are the back end's own */
+	struct buf own;		/* the options that are the back end's own */
 };
 
 static size_t
@@ -195,12 +195,12 @@ is_own_option(const struct store_backend *be, const char *text, size_t len)
 	return false;
 }
 
-/* The back end's own are handed on behind its location. */
+/* The back end's own are handed on. */
 static int
 take_options(struct location *l, struct store_options *o, struct err *e)
 {
 	const char *text = l->options;
-	struct buf own = BUF_INIT, more = BUF_INIT;
+	struct buf more = BUF_INIT;
 	size_t len, i;
 	int rc = 0;
 
@@ -209,14 +209,11 @@ take_options(struct location *l, struct store_options *o, struct err *e)
 	for (; rc == 0 && text != NULL && *text != '\0'; text += len + (text[len] == '&')) {
 		len = strcspn(text, "&");
 		if (len > 0 && is_own_option(l->be, text, len))
-			buf_addf(&own, "%c%.*s", own.len == 0 ? '?' : '&', (int)len, text);
+			buf_addf(&l->own, "%s%.*s", l->own.len == 0 ? "" : "&", (int)len, text);
 		else if (len > 0 && (rc = take_timeout(text, len, o, e)) == 0)
 			rc = one_option(text, len, more.data, o, e);
 		rc = rc < 0 ? -1 : 0;
 	}
-	if (own.len > 0)
-		buf_adds(&l->own, own.data);
-	buf_release(&own);
 	buf_release(&more);
 	return rc;
 }
@@ -243,10 +240,9 @@ store_open(struct store **out, const char *url, const struct store_options *opti
 		o.timeout_ms = TIMEOUT_MS;
 	if (locate(url, &l, e) < 0)
 		return -1;
-	buf_adds(&l.own, l.where);
 	if (take_options(&l, &o, e) < 0)
 		goto out;
-	if (l.be->open(&self, l.own.data, &o, e) < 0)
+	if (l.be->open(&self, l.where, l.own.len > 0 ? l.own.data : "", &o, e) < 0)
 		goto out;
 	s = xcalloc(1, sizeof(*s));
 	s->be = l.be;

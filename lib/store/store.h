@@ -51,7 +51,7 @@ struct store_options {
  * Opens the store at url: disk:ROOT, sqlite:FILE, memory:, redis://[USER@]HOST:PORT/DB, redis+unix:/SOCKET, or a bare path
  * (sqlite when it ends in .db or .sqlite, else disk). What follows the last '?' of a URL with a scheme is options, parted
  * by '&': sync=normal|full; lock=1, with which each change is made under locks named store:write:PATH (as AG2's
- * LockedKnowledgeStore has them; reading is not held up), ERR_BUSY beyond the timeout; timeout=S; of a server also prefix=, db=, user= and password_cmd= (a command
+ * LockedKnowledgeStore has them; reading is not held up), ERR_BUSY beyond the timeout; timeout=S; of sqlite also layout=ag2; of a server also prefix=, db=, user= and password_cmd= (a command
  * whose first line of output is the password), with %XX in their values. An unknown scheme or option is ERR_USAGE. *out is closed with store_close.
  *
  * A server that is not there is ERR_UNAVAIL, one that does not answer in time ERR_BUSY; nothing waits longer than the

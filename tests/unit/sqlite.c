@@ -37,7 +37,7 @@ open_store(const char *file, enum store_mode mode)
 	void *s = NULL;
 
 	e = (struct err)ERR_INIT;
-	if (be->open(&s, file, &o, &e) < 0)
+	if (be->open(&s, file, "", &o, &e) < 0)
 		return NULL;
 	return s;
 }
@@ -982,7 +982,7 @@ two_writers(void)
 			struct store_op op = { .kind = STORE_OP_APPEND, .path = "/f", .data = line, .len = 16 };
 
 			snprintf(line, sizeof(line), "%d %013d\n", i, k);
-			if (s == NULL && be->open(&s, file, &o, &e) < 0)
+			if (s == NULL && be->open(&s, file, "", &o, &e) < 0)
 				_exit(1);
 			if (be->commit(s, &op, 1, &e) < 0 || op.offset % 16 != 0)
 				_exit(1);
@@ -1109,7 +1109,7 @@ memory(void)
 	void *s = NULL, *other = NULL, *l, *m;
 	struct store_stat st;
 
-	ok(store_memory.open(&s, "", &o, &e) == 0 && store_memory.open(&other, "", &o, &e) == 0, "a store in memory");
+	ok(store_memory.open(&s, "", "", &o, &e) == 0 && store_memory.open(&other, "", "", &o, &e) == 0, "a store in memory");
 	ok(store_memory.stat(s, "/", &st, &e) == 0, "is empty");
 	ok(store_memory.commit(s, &op, 1, &e) == 0 && store_memory.stat(s, "/a/b", &st, &e) == 1 && st.size == op.len, "can be written");
 	ok(store_memory.stat(other, "/a/b", &st, &e) == 0, "is not another's");
@@ -1122,7 +1122,7 @@ memory(void)
 	store_memory.unlock(l);
 	store_memory.close(s);
 	store_memory.close(other);
-	ok(store_memory.open(&s, "name", &o, &e) < 0 && e.code == ERR_USAGE, "it has no name");
+	ok(store_memory.open(&s, "name", "", &o, &e) < 0 && e.code == ERR_USAGE, "it has no name");
 }
 
 /* A limit on the size of files stands for a full disk. */

@@ -969,6 +969,9 @@ main(void)
 	where = xasprintf("sqlite:%s/full.db?sync=full", tmpdir());
 	all("sqlite, sync=full", where, true);
 	free(where);
+	where = xasprintf("sqlite:%s/plain.db?layout=ag2", tmpdir());
+	all("sqlite, layout=ag2", where, true);
+	free(where);
 	all("memory", "memory:", false);
 	return done();
 }
