@@ -33,6 +33,7 @@ extern const struct command command_log;					/* log.c */
 extern const struct command command_log_ls;					/* log_ls.c */
 extern const struct command command_tail, command_log_rm, command_log_prune;	/* streams.c */
 extern const struct command command_log_show;					/* show.c */
+extern const struct command command_log_usage;					/* usage.c */
 
 /* The store of -s, -c and the environment. On failure the program ends. */
 struct store *open_store(enum store_mode mode);

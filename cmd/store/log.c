@@ -363,6 +363,7 @@ static const struct command *const log_commands[] = {
 	&command_user,
 	&command_alert,
 	&command_log_grep,
+	&command_log_usage,
 	&command_tail,
 	&command_log_rm,
 	&command_log_prune,
