@@ -83,6 +83,24 @@ owner() {
 	[ "$(redis-cli -p "$port" CLUSTER COUNTKEYSINSLOT "$slot")" = 0 ]
 }
 
+@test "fsck looks on the node that has the store, whichever it was asked through" {
+	ag2-store -s "$first?prefix={a}" write /x <<<1
+	ag2-store -s "$first?prefix={a}" write /y <<<1
+	owner '{a}'
+	redis-cli -p "$port" ZREM '{a}:__index' /y >/dev/null
+	redis-cli -p "$port" DEL '{a}:/x' >/dev/null
+	for p in "${ports[@]}"; do
+		run -1 ag2-store -s "redis://127.0.0.1:$p?prefix={a}" fsck
+		output_is "/x: is in AG2's index and has no content
+/y: has content and is not in AG2's index: no listing shows it"
+	done
+	run -0 ag2-store -s "redis://127.0.0.1:$other?prefix={a}" fsck --repair
+	run -0 ag2-store -s "$first?prefix={a}" fsck
+	output_is ""
+	run -0 ag2-store -s "$first?prefix={a}" ls
+	output_is y
+}
+
 @test "writers killed at random moments lose nothing" {
 	"$TOOLS/storehammer" kill "$first?prefix={a}" 60
 	"$TOOLS/storehammer" kill-commits "$first?prefix={b}" 30
