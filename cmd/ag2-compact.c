@@ -85,8 +85,8 @@ chars_per_token(const struct opts *o)
 		return CHARS_PER_TOKEN;
 	if (strcmp(chars, "auto") == 0)
 		return CHARS_AUTO;
-	if (parse_long(chars, "--chars-per-token", &n, NULL) < 0 || n < 1 || n > 1000000)
-		cli_usage(o, "--chars-per-token: a number from 1 on, or auto");
+	if (parse_long(chars, "--chars-per-token", &n, NULL) < 0 || n < 1 || n > CHARS_MAX)
+		cli_usage(o, "--chars-per-token: a number from 1 to %d, or auto", CHARS_MAX);
 	return (int)n;
 }
 
@@ -111,8 +111,8 @@ read_spec(struct compact *c, const struct upkeep_cmd *u, const struct opts *o, c
 		c->trigger.max_events = file->max_events > 0 ? file->max_events : 0;
 		c->trigger.max_tokens = file->max_tokens > 0 ? file->max_tokens : 0;
 	}
-	if (chars == NULL && file->chars_per_token > 0)
-		c->trigger.chars_per_token = file->chars_per_token > 1000000 ? 1000000 : (int)file->chars_per_token;
+	if (chars == NULL && file->chars_per_token >= 0)
+		c->trigger.chars_per_token = (int)file->chars_per_token;
 	return trigger_is_set(&c->trigger);
 }
 

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/io.h"
 #include "base/opts.h"
+#include "event/render.h"
 #include "yamltree.h"
 
 #include <errno.h>
@@ -120,6 +121,21 @@ set_count(struct reader *r, const struct node *n, void *at, struct err *e)
 
 	if (n->kind != NODE_SCALAR || parse_long(n->text, label(n), at, &why) < 0 || *(long *)at < 0)
 		return fail(r, n, e, "'%.100s' must be a whole number, 0 or more", label(n));
+	return 0;
+}
+
+/* Code points that are a token, or how they are told apart. */
+static int
+set_chars(struct reader *r, const struct node *n, void *at, struct err *e)
+{
+	long *chars = at;
+
+	if (n->kind == NODE_SCALAR && strcmp(n->text, "auto") == 0) {
+		*chars = CHARS_AUTO;
+		return 0;
+	}
+	if (n->kind != NODE_SCALAR || parse_long(n->text, label(n), chars, NULL) < 0 || *chars < 1 || *chars > CHARS_MAX)
+		return fail(r, n, e, "'%.100s' must be a whole number from 1 to %d, or auto", label(n), CHARS_MAX);
 	return 0;
 }
 
@@ -441,13 +457,10 @@ set_compact_trigger(struct reader *r, const struct node *n, void *at, struct err
 	static const struct key keys[] = {
 		{ "max_events", set_count, offsetof(struct upkeep, max_events) },
 		{ "max_tokens", set_count, offsetof(struct upkeep, max_tokens) },
-		{ "chars_per_token", set_count, offsetof(struct upkeep, chars_per_token) },
+		{ "chars_per_token", set_chars, offsetof(struct upkeep, chars_per_token) },
 	};
-	struct upkeep *u = at;
 
-	if (read_map(r, n, keys, N(keys), u, e) < 0)
-		return -1;
-	return u->chars_per_token == 0 ? fail(r, n, e, "'chars_per_token' must be 1 or more") : 0;
+	return read_map(r, n, keys, N(keys), at, e);
 }
 
 static int

@@ -20,7 +20,7 @@ struct upkeep {			/* compact, or one entry of aggregate */
 	long target;		/* of tail_window and summarize, which need it */
 	struct llm_config model;	/* provider NULL: the agent's */
 	char *prompt;		/* template; NULL: the default one */
-	/* The trigger: its own or the common one. -1 or false: not given. 0 is off. */
+	/* The trigger: its own or the common one. -1 or false: not given. 0 is off; of chars_per_token it is CHARS_AUTO. */
 	long every_n_turns, every_n_events, max_events, max_tokens, chars_per_token;
 	bool on_end;
 };

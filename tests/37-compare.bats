@@ -56,6 +56,8 @@ teardown() {
 	has ", in line 4; " "$(cat err)"
 	cmp st/.ag2/sent/s model/sent.3
 	[ -z "$(ag2-store -s st ls | grep ag2)" ]
+	ag2-store -s st log rm s
+	[ -z "$(ag2-store -s st ls -aR | grep sent)" ] || fail "$(ag2-store -s st ls -aR)"
 	run ag2-ask -n -m openai:x --compare last q </dev/null
 	status_is 64
 }
@@ -70,20 +72,35 @@ origins() {
 	[ "$(origins openai <in)" = '0=1 1=2 2=4 3=5 4=6 5=6 6=7 7=8 ' ] || fail "$(origins openai <in)"
 	[ "$(origins anthropic <in)" = '0=1 1=2 2=4 3=5 4=6 5=7 6=8 ' ] || fail "$(origins anthropic <in)"
 	[ "$(origins gemini <in)" = '0=1 1=2 2=4 3=5 4=6 5=7 6=8 ' ] || fail "$(origins gemini <in)"
+	[ "$(origins openai-responses <in)" = '0=1 1=2 2=4 3=5 4=5 5=6 6=6 7=7 8=8 ' ] || fail "$(origins openai-responses <in)"
+	[ "$(origins ollama <in)" = '0=1 1=2 2=4 3=5 4=6 5=6 6=7 7=8 ' ] || fail "$(origins ollama <in)"
 	{ echo '{"type": "Prompt", "data": {"content": "s"}}'; echo '{"type": "Prompt", "data": {"content": "m", "place": "end"}}'; U q; C c1; R c1=x; } >in
 	[ "$(origins openai <in)" = '0=the prompts 1=3 2=4 3=5 4=the context ' ] || fail "$(origins openai <in)"
 }
 
-@test "a refusal that names a message is told with its line" {
-	mkdir web
-	cat >web/1 <<-'END'
-		head 400 application/json
-		send {"error": {"message": "Invalid value for messages[2].content", "type": "invalid_request_error"}}
-	END
+# refusal N TEXT: connection N is refused with this body.
+refusal() {
+	mkdir -p web
+	printf 'head 400 application/json\nsend %s\n' "$2" >"web/$1"
+}
+
+@test "a refusal that names a message is told with its line, each provider's way" {
+	refusal 1 '{"error": {"message": "Invalid value for messages[3].content", "type": "invalid_request_error"}}'
+	refusal 2 '{"error": {"message": "A message with role tool must follow its calls.", "type": "invalid_request_error", "param": "messages.[3].role", "code": null}}'
+	refusal 3 '{"error": {"message": "Invalid type: expected a string.", "type": "invalid_request_error", "param": "input[2].content[0]", "code": "invalid_type"}}'
+	refusal 4 '{"type": "error", "error": {"type": "invalid_request_error", "message": "messages.2.content.0: unexpected tool_use_id"}}'
+	refusal 5 '{"error": {"code": 400, "message": "* GenerateContentRequest.contents[2].parts: contents.parts must not be empty.", "status": "INVALID_ARGUMENT"}}'
+	refusal 6 '{"error": {"code": 400, "message": "Request contains an invalid argument.", "status": "INVALID_ARGUMENT", "details": [{"@type": "t"}, {"fieldViolations": [{"field": "contents[2].parts[0]", "description": "d"}]}]}}'
+	refusal 7 '{"error": "messages[3]: no such image"}'
 	"$TOOLS/httpd" -d -t 60 "$TMP/web" >/dev/null
-	{ U q; A a; usage; U 2; } >in
-	run --separate-stderr ag2-ask -m openai:m --base-url "http://127.0.0.1:$(cat web/port)/v1" <in
-	[ "$status" -ne 0 ]
-	has 'messages[2].content' "$stderr"
-	has '(message 2 is the ModelRequest in line 4)' "$stderr"
+	{ U q; A a; usage; U 2; } | ag2-assemble --prompt sys >in
+	export OPENAI_API_KEY=k ANTHROPIC_API_KEY=k GEMINI_API_KEY=k
+	for case in "openai messages[3].content 3" "openai messages.[3].role 3" "openai-responses input[2].content[0] 2" "anthropic messages.2.content.0 2" \
+		"gemini contents[2].parts 2" "gemini contents[2].parts[0] 2" "ollama messages[3] 3"; do
+		set -- $case
+		run --separate-stderr ag2-ask -m "$1:m" --base-url "http://127.0.0.1:$(cat web/port)" <in
+		[ "$status" -eq 69 ] || [ "$status" -eq 65 ] || fail "$case: status $status"
+		has "$2" "$stderr"
+		has "(message $3 is the ModelRequest in line 5)" "$stderr"
+	done
 }

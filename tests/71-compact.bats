@@ -134,6 +134,10 @@ calls() {
 	[ "$(ag2-compact --max-tokens 2500 tail-window:1 <in | wc -l)" -eq 2 ]
 	[ "$(ag2-compact --max-tokens 2500 --chars-per-token 1 tail-window:1 <in | wc -l)" -eq 1 ]
 	[ "$(ag2-compact --max-tokens 2500 --chars-per-token auto tail-window:1 <in | wc -l)" -eq 1 ]
+	printf 'knowledge: {compact: "tail-window:1", compact_trigger: {max_tokens: 2500, chars_per_token: auto}}\n' >agent.yaml
+	[ "$(ag2-compact -c agent.yaml <in | wc -l)" -eq 1 ]
+	sed -i 's/auto/4/' agent.yaml
+	[ "$(ag2-compact -c agent.yaml <in | wc -l)" -eq 2 ]
 	ag2-compact --help | grep -q 'code points'
 }
 

@@ -42,14 +42,33 @@ blocks() {
 }
 
 @test "ag2-events(5): its lines are events" {
-	[ "$(grep -c '^\.Bd' "$ROOT/man/ag2-events.5")" -eq "$(grep -c '^\.\\" events$' "$ROOT/man/ag2-events.5")" ]
+	[ "$(grep -c '^\.Bd -literal' "$ROOT/man/ag2-events.5")" -eq "$(grep -c '^\.\\" events$' "$ROOT/man/ag2-events.5")" ]
 	blocks events ag2-events.5 | grep -v '^%%' >lines
-	[ "$(wc -l <lines)" -eq 3 ]
+	[ "$(wc -l <lines)" -eq 4 ]
 	run -0 --separate-stderr ag2-store -s disk:s log append s <lines
 	[ -z "$stderr" ]
 	run -0 ag2-store -s disk:s log show s
 	has "Hello"
 	has "Good evening."
+}
+
+# classes FLAGS: of the table of event types those whose flags match the expression.
+classes() {
+	sed -n 's/^\tTYPE("[^"]*", "\([A-Za-z]*\)", \(.*\)),$/\1 \2/p' "$ROOT/lib/event/type.c" | sed -n "s/ $1\$//p" | sort
+}
+
+# listed N: the classes in the Nth list of the page.
+listed() {
+	awk -v n="$1" '/^\.Bd -filled/ { list++ } /^\.Ed/ { inside = 0 } inside && list == n; /^\.Bd -filled/ { inside = 1 }' \
+		"$ROOT/man/ag2-events.5" | sed 's/^\.Vt //' | tr -d ',;.' | tr -s ' ' '\n' | sort
+}
+
+@test "ag2-events(5): its lists are the table of event types" {
+	[ "$(classes '.*' | wc -l)" -ge 60 ]
+	diff -u <(classes '\(KEPT\|BUILTIN\|RESULT\|ERROR_RESULT\).*') <({ listed 1; listed 2; } | sort)
+	diff -u <(classes '\(PLAIN\|PART\).*') <(listed 3)
+	diff -u <(classes TRANSIENT) <(listed 4)
+	diff -u <(classes EV_USAGE) <(echo UsageEvent)
 }
 
 @test "ag2-agent(5): its files are accepted, and it names every key of the reader" {

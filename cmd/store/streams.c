@@ -409,7 +409,7 @@ collect_by_strategy(struct store *s, struct doomed *d, const char *dir)
 static void
 collect_stream(struct store *s, struct doomed *d)
 {
-	static const char *const by_stream[] = { "/.ag2/compact", "/.ag2/status", "/.ag2/undo", "/.ag2/history/log" };
+	static const char *const by_stream[] = { "/.ag2/compact", "/.ag2/status", "/.ag2/sent", "/.ag2/undo", "/.ag2/history/log" };
 	static const char *const by_strategy[] = { "/.ag2/aggregate", "/.ag2/running", "/.ag2/undo" };
 	size_t i;
 

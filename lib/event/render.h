@@ -7,6 +7,7 @@
 #include "event/event.h"
 
 #define CHARS_PER_TOKEN 4
+#define CHARS_MAX 1000000
 #define CHARS_AUTO 0	/* as chars_per_token: 4 ASCII characters, or one that is not ASCII, are a token */
 
 /*

@@ -75,6 +75,34 @@ error_code(struct json_object *body)
 	return text != NULL ? text : json_get_text(error, "type", NULL);
 }
 
+/* What of the request is meant: OpenAI's param, the field of Google's first violation. NULL when it is not said. Borrowed. */
+static const char *
+error_place(struct json_object *body)
+{
+	struct json_object *error = json_get(body, "error"), *details = json_get(error, "details"), *violations;
+	size_t i, n = json_object_is_type(details, json_type_array) ? json_object_array_length(details) : 0;
+
+	for (i = 0; i < n; i++) {
+		violations = json_get(json_object_array_get_idx(details, i), "fieldViolations");
+		if (json_object_is_type(violations, json_type_array) && json_object_array_length(violations) > 0)
+			return json_get_text(json_object_array_get_idx(violations, 0), "field", NULL);
+	}
+	return json_get_text(error, "param", NULL);
+}
+
+static void
+quote_error(struct buf *out, struct json_object *body, const char *message, const char *secret)
+{
+	const char *place = error_place(body);
+
+	quote_text(out, message, strlen(message), secret);
+	if (place == NULL || place[0] == '\0' || strstr(message, place) != NULL)
+		return;
+	buf_adds(out, " (at ");
+	quote_text(out, place, strlen(place), secret);
+	buf_adds(out, ")");
+}
+
 static bool
 web_page(const char *bytes, size_t len)
 {
@@ -94,7 +122,7 @@ quote_body(struct buf *out, const char *bytes, size_t len, const char *secret)
 	if (json_parse(&body, bytes, len, NULL) == 0)
 		message = error_message(body);
 	if (message != NULL)
-		quote_text(out, message, strlen(message), secret);
+		quote_error(out, body, message, secret);
 	else if (web_page(bytes, len))
 		buf_adds(out, "(a web page)");
 	else

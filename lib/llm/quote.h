@@ -9,7 +9,7 @@
 /* Appends bytes as one line of at most 200 code points: blanks collapsed, UTF-8 made valid, the secret (may be NULL) taken out. */
 void quote_text(struct buf *out, const char *bytes, size_t len, const char *secret);
 
-/* The same for a body that reports an error: only its message when it is JSON that has one, a word for a web page. */
+/* The same for a body that reports an error: only its message when it is JSON that has one, and what it is about, a word for a web page. */
 void quote_body(struct buf *out, const char *bytes, size_t len, const char *secret);
 
 /* The message and code in {"error": {"message", "code" or "type"}}, {"error": "..."} or {"message"}; NULL when absent. Borrowed. */

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/opts.h"
+#include "event/render.h"
 #include "policy/stage.h"
 
 #include <stdio.h>
@@ -125,9 +126,9 @@ check_value(const struct policy *policy, const struct policy_key *key, const cha
 	case KEY_CHARS:
 		if (strcmp(value, "auto") == 0)
 			return 0;
-		if (read_int(value, &n) == 0 && n >= 1 && n <= 1000000)
+		if (read_int(value, &n) == 0 && n >= 1 && n <= CHARS_MAX)
 			return 0;
-		return err_set(e, ERR_USAGE, "%s: %s is a number from 1 on or auto, not '%s'", policy->name, key->name, value);
+		return err_set(e, ERR_USAGE, "%s: %s is a number from 1 to %d, or auto, not '%s'", policy->name, key->name, CHARS_MAX, value);
 	default:
 		if (read_int(value, &n) == 0)
 			return 0;

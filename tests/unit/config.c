@@ -273,7 +273,7 @@ upkeep(void)
 	    "f.yaml:3: max_events (100) must be greater than the target (100)", "a trigger that would fire at once again");
 	refuses("knowledge:\n  compact: tail-window:5\n  write_event_log: false\n", "f.yaml:2: 'compact' needs the event log",
 	    "compaction of no log");
-	refuses("knowledge: {compact_trigger: {chars_per_token: 0}}\n", "f.yaml:1: 'chars_per_token' must be 1 or more",
+	refuses("knowledge: {compact_trigger: {chars_per_token: 0}}\n", "f.yaml:1: 'chars_per_token' must be a whole number from 1 to 1000000, or auto",
 	    "no characters per token");
 	refuses("knowledge: {compact_trigger: {every_n_turns: 1}}\n", "f.yaml:1: unknown key 'every_n_turns'",
 	    "a trigger of the other kind");

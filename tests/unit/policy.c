@@ -105,7 +105,7 @@ parsing(void)
 	refused("sliding-window:3,transparent=maybe", "true or false");
 	refused("sliding-window:3,max_event=4", "did you mean 'max_events'");
 	refused("sliding-window:99999999999999999999", "whole number");
-	refused("token-budget:5,chars_per_token=0", "from 1 on");
+	refused("token-budget:5,chars_per_token=0", "from 1 to");
 	refused("conversation:3", "no parameters");
 	refused("exec:", "needs a command");
 	refused("exec", "needs a command");
