@@ -327,6 +327,61 @@ bgsave_failed() {
 	[ "$(rc GET ag2:knowledge:__ag2:lock:/l)" = other ]
 }
 
+@test "a lock whose key is deleted, or whose holder was stopped beyond its time to live, is lost; the next one's is left alone" {
+	ag2-store lock --ttl 1 /l -- sh -c 'echo held; exec sleep 20' >out 2>said & holder=$!
+	wait_for 5 grep -q held out
+	rc DEL ag2:knowledge:__ag2:lock:/l >/dev/null
+	wait "$holder" && fail "it says nothing of it" || [ $? -eq 75 ]
+	grep -q lost said
+	ag2-store lock --ttl 0.5 /l -- sh -c 'echo again; exec sleep 20' >out 2>said & holder=$!
+	wait_for 5 grep -q again out
+	kill -STOP "$holder"
+	# The next one has it once the time is over, and keeps it when the first goes on.
+	ag2-store lock -w 10 /l -- sh -c "echo next; kill -CONT $holder; while kill -0 $holder 2>/dev/null; do sleep 0.05; done; sleep 0.3; echo kept" >next & second=$!
+	wait "$holder" && fail "it says nothing of it" || [ $? -eq 75 ]
+	grep -q lost said
+	wait "$second"
+	[ "$(cat next)" = "next
+kept" ]
+}
+
+@test "a lock and its server: one that comes back with its data keeps it, one that comes back empty or not at all has lost it" {
+	ag2-store lock --ttl 20 /l -- sh -c 'echo held; while [ ! -e end ]; do sleep 0.05; done' >out 2>said & holder=$!
+	wait_for 5 grep -q held out
+	rc SAVE >/dev/null
+	redis_stop
+	redis_start
+	touch end
+	wait "$holder"
+	[ ! -s said ]
+	for again in redis_start true; do
+		ag2-store -s "$url?timeout=100" lock --ttl 1 /l -- sh -c 'echo held; exec sleep 60' >out 2>said & holder=$!
+		wait_for 5 grep -q held out
+		redis_stop
+		rm -f redis-data/*
+		"$again"
+		wait_for 20 grep -q lost said
+		wait_for 20 sh -c "! kill -0 $holder 2>/dev/null"
+		wait "$holder" && fail "it says nothing of it" || [ $? -eq 75 ]
+	done
+}
+
+@test "who has lost a lock writes no more: a turn whose lock went keeps its answer out of the log, and prints it" {
+	cat >model <<-'EOF'
+		#!/bin/sh
+		cat >/dev/null
+		redis-cli -s "$SOCKET" SET ag2:knowledge:__ag2:lock:/log/s.jsonl another >/dev/null
+		echo answer
+	EOF
+	chmod +x model
+	SOCKET=$socket run -74 ag2-ask -s "$url" --stream s -m "exec:$TMP/model" question
+	has "lost"
+	run -0 ag2-store log cat s
+	has question
+	hasnt answer
+	[ "$(rc GET ag2:knowledge:__ag2:lock:/log/s.jsonl)" = another ]
+}
+
 @test "the URL is taken to pieces, and what is wrong with it is told" {
 	run -64 ag2-store -s "$url?prefix=" ls
 	has prefix

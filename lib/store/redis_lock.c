@@ -394,6 +394,7 @@ redis_unlock(void *lock)
 	struct redis_lock *l = lock, **p;
 	struct keeper *k = l->keeper;
 	struct redis_words w = { 0 };
+	bool lost = is_lost(l);
 	redisReply *r;
 
 	pthread_mutex_lock(&k->mutex);
@@ -401,11 +402,14 @@ redis_unlock(void *lock)
 		;
 	*p = l->next;
 	pthread_mutex_unlock(&k->mutex);
-	redis_adds(&w, k->s->prefix);
-	redis_adds(&w, l->path);
-	redis_adds(&w, l->token);
-	if ((r = redis_ask(k->s, REDIS_RELEASE, &w, NULL)) != NULL)
-		freeReplyObject(r);
+	/* One that was lost is another's by now, or ends by itself; its server may be gone, and is not waited for. */
+	if (!lost) {
+		redis_adds(&w, k->s->prefix);
+		redis_adds(&w, l->path);
+		redis_adds(&w, l->token);
+		if ((r = redis_ask(k->s, REDIS_RELEASE, &w, NULL)) != NULL)
+			freeReplyObject(r);
+	}
 	free(l->path);
 	free(l->token);
 	free(l);
