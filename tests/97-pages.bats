@@ -59,7 +59,7 @@ classes() {
 
 # listed N: the classes in the Nth list of the page.
 listed() {
-	awk -v n="$1" '/^\.Bd -filled/ { list++ } /^\.Ed/ { inside = 0 } inside && list == n; /^\.Bd -filled/ { inside = 1 }' \
+	awk -v n="$1" '/^\.Bd -ragged/ { list++ } /^\.Ed/ { inside = 0 } inside && list == n; /^\.Bd -ragged/ { inside = 1 }' \
 		"$ROOT/man/ag2-events.5" | sed 's/^\.Vt //' | tr -d ',;.' | tr -s ' ' '\n' | sort
 }
 

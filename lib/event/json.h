@@ -29,6 +29,12 @@ struct json_peek {
 };
 int json_scan(const char *line, size_t len, struct json_peek *peek, size_t *at, const char **why);
 
+/*
+ * Over the string, object, array or plain value that begins at p, within a line that json_scan has passed: what is behind it, NULL
+ * when it does not end before `end`. *escaped, may be NULL, tells of a string whether there is a backslash in it.
+ */
+const char *json_skip(const char *p, const char *end, bool *escaped);
+
 /* The full grammar for one value. -1 with *at and *why. */
 int json_check(const char *text, size_t len, size_t *at, const char **why);
 

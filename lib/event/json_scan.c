@@ -112,29 +112,20 @@ scan_odd(const struct scan *s)
 
 /*
  * The bytes that a backslash before them takes the meaning from. *carry: the first byte of the block is one of them;
- * on return the same for the next block. Almost every block has none or only short runs, so runs are walked.
+ * on return the same for the next block. Of a run of backslashes every second byte is one, and the byte behind it when the
+ * run is odd: adding the odd starts to the backslashes carries through each such run and marks its end.
  */
-static uint64_t
+static inline uint64_t
 escaped_bytes(uint64_t backslash, bool *carry)
 {
-	uint64_t escaped = 0;
-	int i;
+	const uint64_t even = UINT64_C(0x5555555555555555);
+	uint64_t follows, odd_starts, ends;
 
-	if (*carry) {
-		escaped = 1;
-		backslash &= ~UINT64_C(1);
-		*carry = false;
-	}
-	while (backslash != 0) {
-		i = __builtin_ctzll(backslash);
-		if (i == BLOCK - 1) {
-			*carry = true;
-			break;
-		}
-		escaped |= UINT64_C(2) << i;
-		backslash &= ~(UINT64_C(3) << i);
-	}
-	return escaped;
+	backslash &= ~(uint64_t)*carry;
+	follows = backslash << 1 | (uint64_t)*carry;
+	odd_starts = backslash & ~even & ~follows;
+	*carry = __builtin_add_overflow(odd_starts, backslash, &ends);
+	return (even ^ ends << 1) & follows;
 }
 
 /* Bit i: the number of set bits at or below i is odd. */
@@ -152,29 +143,21 @@ prefix_xor(uint64_t x)
 
 struct nest {
 	unsigned depth;
-	uint64_t kinds[JSON_DEPTH / 64];	/* bit d: the bracket at depth d is a brace */
+	char closes[JSON_DEPTH];	/* the bracket that closes each open one */
 };
 
-/* Takes one bracket. 1 when it closed the first one, 0 to go on, -1 when it does not fit. */
+/* Takes one byte that may be a bracket. 1 when it closed the first one, 0 to go on, -1 when it does not fit. */
 static inline int
 take_bracket(struct scan *s, struct nest *n, char c)
 {
-	unsigned d;
-
 	if (c == '{' || c == '[') {
 		if (n->depth + 1 >= JSON_DEPTH)		/* the line's own object is one level */
 			return fail(s, "nested too deeply");
-		d = n->depth++;
-		if (c == '{')
-			n->kinds[d / 64] |= UINT64_C(1) << d % 64;
-		else
-			n->kinds[d / 64] &= ~(UINT64_C(1) << d % 64);
+		n->closes[n->depth++] = (char)(c + 2);
 	} else if (c == '}' || c == ']') {
-		d = --n->depth;
-		if ((n->kinds[d / 64] >> d % 64 & 1) != (c == '}'))
+		if (n->closes[--n->depth] != c)
 			return fail(s, c == '}' ? "a '}' where a ']' must be" : "a ']' where a '}' must be");
-		if (d == 0)
-			return 1;
+		return n->depth == 0;
 	}
 	return 0;
 }
@@ -184,7 +167,7 @@ static int
 skip_nested(struct scan *s)
 {
 	char tail[BLOCK];
-	struct nest n = { .depth = 0 };
+	struct nest n;
 	struct masks m;
 	uint64_t in_string = 0, strings, brackets;
 	bool carry = false;
@@ -192,6 +175,7 @@ skip_nested(struct scan *s)
 	const char *p;
 	int i, r;
 
+	n.depth = 0;
 	for (p = s->p; p < s->end; p += BLOCK) {
 		const char *block = p;
 
@@ -204,8 +188,13 @@ skip_nested(struct scan *s)
 		block_masks(s, block, &m);
 		if (m.backslash != 0 || carry)
 			m.quote &= ~escaped_bytes(m.backslash, &carry);
-		strings = prefix_xor(m.quote) ^ in_string;
-		in_string = 0 - (strings >> 63);
+		strings = in_string;
+		if (m.quote != 0) {
+			strings ^= prefix_xor(m.quote);
+			in_string = 0 - (strings >> 63);
+		} else if (in_string != 0) {
+			continue;
+		}
 		for (brackets = m.bracket & ~strings; brackets != 0; brackets &= brackets - 1) {
 			i = __builtin_ctzll(brackets);
 			r = take_bracket(s, &n, block[i]);
@@ -219,49 +208,73 @@ skip_nested(struct scan *s)
 	return fail(s, in_string ? "it ends inside a string" : "it ends inside an object or array");
 }
 
-/* s->p is at an opening quote; on success behind the closing one. *escaped: there was a backslash. */
+/* From p on, which is in a string and behind no backslash, to behind its end. */
 static int
-skip_string(struct scan *s, bool *escaped)
+skip_rest(struct scan *s, const char *p)
 {
-	const char *p = s->p + 1;
-	bool skip;
+	bool skip = false;
+	struct masks m;
 
-	*escaped = false;
-#ifdef __SSE2__
-	while (s->end - p >= 16) {
-		__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-		unsigned m = (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
-		    _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'))));
-		int i = m != 0 ? __builtin_ctz(m) : 16;
-
-		s->high = _mm_or_si128(s->high, v);
-		s->low = _mm_min_epu8(s->low, v);
-		p += i;
-		if (i == 16)
-			continue;
-		if (*p == '"') {
-			s->p = p + 1;
+	for (; s->end - p >= BLOCK; p += BLOCK) {
+		block_masks(s, p, &m);
+		if (m.backslash != 0 || skip)
+			m.quote &= ~escaped_bytes(m.backslash, &skip);
+		if (m.quote != 0) {
+			s->p = p + __builtin_ctzll(m.quote) + 1;
 			return 0;
 		}
-		*escaped = true;
-		p += 2;
 	}
-#endif
-	for (skip = false; p < s->end; p++) {
+	for (; p < s->end; p++) {
 		if ((unsigned char)*p >= 0x80 || *p == '\0')
 			s->odd = true;
-		if (skip) {
-			skip = false;
-		} else if (*p == '\\') {
-			*escaped = skip = true;
-		} else if (*p == '"') {
+		if (!skip && *p == '"') {
 			s->p = p + 1;
 			return 0;
 		}
+		skip = !skip && *p == '\\';
 	}
 	s->p = s->end;
 	return fail(s, "it ends inside a string");
 }
+
+/* s->p is at an opening quote; on success behind the closing one. *escaped: there was a backslash. Most are short and have none. */
+static int
+skip_string(struct scan *s, bool *escaped)
+{
+	const char *p = s->p + 1;
+
+	*escaped = false;
+#ifdef __SSE2__
+	for (; s->end - p >= 16; p += 16) {
+		__m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+		unsigned m = (unsigned)_mm_movemask_epi8(_mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
+		    _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'))));
+
+		s->high = _mm_or_si128(s->high, v);
+		s->low = _mm_min_epu8(s->low, v);
+		if (m != 0) {
+			p += __builtin_ctz(m);
+			break;
+		}
+	}
+#endif
+	for (; p < s->end && *p != '"' && *p != '\\'; p++)
+		if ((unsigned char)*p >= 0x80 || *p == '\0')
+			s->odd = true;
+	*escaped = p < s->end && *p == '\\';
+	if (*escaped)
+		return skip_rest(s, p);
+	s->p = p;
+	if (p == s->end)
+		return fail(s, "it ends inside a string");
+	s->p++;
+	return 0;
+}
+
+static const bool ends_scalar[256] = {
+	[' '] = true, ['\t'] = true, ['\r'] = true, ['\n'] = true, ['\0'] = true, [','] = true, [':'] = true, ['"'] = true,
+	['{'] = true, ['}'] = true, ['['] = true, [']'] = true,
+};
 
 /* A number or a name, or what stands in its place: values are not judged here. */
 static int
@@ -270,12 +283,32 @@ skip_scalar(struct scan *s)
 	const char *start = s->p;
 
 	for (; s->p < s->end; s->p++) {
-		if (is_blank(*s->p) || strchr(",:\"{}[]", *s->p) != NULL)
+		if (ends_scalar[(unsigned char)*s->p])
 			break;
 		if ((unsigned char)*s->p >= 0x80)
 			s->odd = true;
 	}
 	return s->p > start ? 0 : fail(s, "a value is missing");
+}
+
+/* Any value; *escaped is about a string. */
+static inline int
+skip_value(struct scan *s, bool *escaped)
+{
+	*escaped = false;
+	if (*s->p == '"')
+		return skip_string(s, escaped);
+	return *s->p == '{' || *s->p == '[' ? skip_nested(s) : skip_scalar(s);
+}
+
+const char *
+json_skip(const char *p, const char *end, bool *escaped)
+{
+	struct scan s = { .p = p, .end = end };
+	bool ignored;
+
+	scan_begin(&s);
+	return p < end && skip_value(&s, escaped != NULL ? escaped : &ignored) == 0 ? s.p : NULL;
 }
 
 /* Which of the two keys this is, raw between its quotes: 't', 'd', or 0. */
@@ -305,18 +338,11 @@ static int
 scan_value(struct scan *s, char key, struct json_peek *peek)
 {
 	const char *start = s->p;
-	bool escaped = false;
-	int r;
+	bool escaped;
 
 	if (s->p == s->end)
 		return fail(s, "it ends before a value");
-	if (*start == '"')
-		r = skip_string(s, &escaped);
-	else if (*start == '{' || *start == '[')
-		r = skip_nested(s);
-	else
-		r = skip_scalar(s);
-	if (r < 0)
+	if (skip_value(s, &escaped) < 0)
 		return -1;
 	if (key == 't') {
 		peek->type = *start == '"' ? start + 1 : NULL;

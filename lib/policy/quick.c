@@ -22,69 +22,22 @@ skip_blanks(const char *p, const char *end)
 	return p;
 }
 
-/* p is at an opening quote; behind the closing one, NULL when there is none. */
-static const char *
-skip_string(const char *p, const char *end)
-{
-	const char *start = ++p, *quote, *back;
-
-	while ((quote = memchr(p, '"', (size_t)(end - p))) != NULL) {
-		for (back = quote; back > start && back[-1] == '\\'; back--)
-			;
-		p = quote + 1;
-		if ((quote - back) % 2 == 0)
-			return p;
-	}
-	return NULL;
-}
-
-static const char *
-skip_nested(const char *p, const char *end)
-{
-	size_t depth = 0;
-
-	while (p < end) {
-		switch (*p) {
-		case '"':
-			p = skip_string(p, end);
-			if (p == NULL)
-				return NULL;
-			continue;
-		case '{':
-		case '[':
-			depth++;
-			break;
-		case '}':
-		case ']':
-			if (--depth == 0)
-				return p + 1;
-			break;
-		}
-		p++;
-	}
-	return NULL;
-}
-
-static bool
-ends_word(char c)
-{
-	return c == ',' || c == ']' || c == '}' || c == ' ' || c == '\t' || c == '\r';
-}
-
 static const char *
 skip_value(void *arg, const char *p, const char *end)
 {
-	const char *start = p;
+	return json_skip(p, end, NULL);
+}
 
-	if (p == end)
+/* A string without escapes, which is short: a key, a name, an id. NULL for anything else. */
+static const char *
+skip_plain(const char *p, const char *end)
+{
+	if (p == end || *p != '"')
 		return NULL;
-	if (*p == '"')
-		return skip_string(p, end);
-	if (*p == '{' || *p == '[')
-		return skip_nested(p, end);
-	while (p < end && !ends_word(*p))
-		p++;
-	return p > start ? p : NULL;
+	for (p++; p < end && *p != '"'; p++)
+		if (*p == '\\')
+			return NULL;
+	return p < end ? p + 1 : NULL;
 }
 
 static bool
@@ -95,10 +48,12 @@ is_null(const char *p, const char *end)
 
 struct member {
 	const char *key;
+	size_t len;
 	reader *read;
 	void *arg;
 	bool seen;
 };
+#define MEMBER(key, read, arg) { key, sizeof(key) - 1, read, arg, false }
 
 static struct member *
 find_member(struct member *members, size_t n, const char *key, size_t len)
@@ -106,7 +61,7 @@ find_member(struct member *members, size_t n, const char *key, size_t len)
 	size_t i;
 
 	for (i = 0; i < n; i++)
-		if (strlen(members[i].key) == len && memcmp(members[i].key, key, len) == 0)
+		if (members[i].len == len && memcmp(members[i].key, key, len) == 0)
 			return &members[i];
 	return NULL;
 }
@@ -114,10 +69,10 @@ find_member(struct member *members, size_t n, const char *key, size_t len)
 static const char *
 read_member(struct member *members, size_t n, const char *p, const char *end)
 {
-	const char *key = p + 1, *behind = skip_string(p, end);
+	const char *key = p + 1, *behind = skip_plain(p, end);
 	struct member *m;
 
-	if (behind == NULL || memchr(key, '\\', (size_t)(behind - 1 - key)) != NULL)
+	if (behind == NULL)
 		return NULL;
 	p = skip_blanks(behind, end);
 	if (p == end || *p != ':')
@@ -204,7 +159,7 @@ has_text(const char *p, const char *end)
 static const char *
 read_text(void *arg, const char *p, const char *end)
 {
-	const char *behind = *p == '"' ? skip_string(p, end) : NULL;
+	const char *behind = *p == '"' ? skip_value(NULL, p, end) : NULL;
 
 	return behind != NULL && has_text(p, behind) ? behind : NULL;
 }
@@ -213,7 +168,7 @@ read_text(void *arg, const char *p, const char *end)
 static const char *
 read_part(void *arg, const char *p, const char *end)
 {
-	struct member m[] = { { "content", read_text, NULL, false } };
+	struct member m[] = { MEMBER("content", read_text, NULL) };
 	bool *first = arg;
 
 	if (!*first)
@@ -235,7 +190,7 @@ read_parts(void *arg, const char *p, const char *end)
 bool
 quick_request(const struct event *ev)
 {
-	struct member m[] = { { "parts", read_parts, NULL, false } };
+	struct member m[] = { MEMBER("parts", read_parts, NULL) };
 
 	return read_data(ev, m, COUNT(m)) && m[0].seen;
 }
@@ -247,9 +202,9 @@ static const char *
 read_id(void *arg, const char *p, const char *end)
 {
 	struct pieces *ids = arg;
-	const char *behind = *p == '"' ? skip_string(p, end) : NULL;
+	const char *behind = skip_plain(p, end);
 
-	if (behind == NULL || behind - p < 3 || memchr(p, '\\', (size_t)(behind - p)) != NULL)
+	if (behind == NULL || behind - p < 3)
 		return NULL;
 	ids->items = xgrow(ids->items, ids->n, &ids->cap, sizeof(ids->items[0]));
 	ids->items[ids->n++] = (struct piece){ p + 1, (size_t)(behind - p) - 2 };
@@ -264,7 +219,7 @@ static const char *
 read_call(void *arg, const char *p, const char *end)
 {
 	struct calls *c = arg;
-	struct member m[] = { { "id", read_id, c->ids, false }, { "name", read_id, c->names, false } };
+	struct member m[] = { MEMBER("id", read_id, c->ids), MEMBER("name", read_id, c->names) };
 
 	p = read_object(m, c->names != NULL ? 2 : 1, p, end);
 	return m[0].seen && (c->names == NULL || m[1].seen) ? p : NULL;
@@ -279,7 +234,7 @@ read_calls(void *arg, const char *p, const char *end)
 static const char *
 read_tool_calls(void *arg, const char *p, const char *end)
 {
-	struct member m[] = { { "calls", read_calls, arg, false } };
+	struct member m[] = { MEMBER("calls", read_calls, arg) };
 
 	if (is_null(p, end))
 		return p + 4;
@@ -304,7 +259,7 @@ read_content(void *arg, const char *p, const char *end)
 static const char *
 read_message(void *arg, const char *p, const char *end)
 {
-	struct member m[] = { { "content", read_content, arg, false } };
+	struct member m[] = { MEMBER("content", read_content, arg) };
 
 	return is_null(p, end) ? p + 4 : read_object(m, COUNT(m), p, end);
 }
@@ -314,7 +269,7 @@ quick_response(const struct event *ev, struct pieces *ids, struct pieces *names)
 {
 	struct message message = { false };
 	struct calls calls = { ids, names };
-	struct member m[] = { { "message", read_message, &message, false }, { "tool_calls", read_tool_calls, &calls, false } };
+	struct member m[] = { MEMBER("message", read_message, &message), MEMBER("tool_calls", read_tool_calls, &calls) };
 
 	ids->n = names->n = 0;
 	return read_data(ev, m, COUNT(m)) && (ids->n > 0 || message.has_text);
@@ -323,7 +278,7 @@ quick_response(const struct event *ev, struct pieces *ids, struct pieces *names)
 static const char *
 read_result_data(void *arg, const char *p, const char *end)
 {
-	struct member m[] = { { "parts", read_parts, NULL, false } };
+	struct member m[] = { MEMBER("parts", read_parts, NULL) };
 
 	p = read_object(m, COUNT(m), p, end);
 	return m[0].seen ? p : NULL;
@@ -332,7 +287,7 @@ read_result_data(void *arg, const char *p, const char *end)
 static const char *
 read_result(void *arg, const char *p, const char *end)
 {
-	struct member m[] = { { "data", read_result_data, NULL, false } };
+	struct member m[] = { MEMBER("data", read_result_data, NULL) };
 
 	p = read_object(m, COUNT(m), p, end);
 	return m[0].seen ? p : NULL;
@@ -341,7 +296,7 @@ read_result(void *arg, const char *p, const char *end)
 static const char *
 read_one_result(void *arg, const char *p, const char *end)
 {
-	struct member m[] = { { "parent_id", read_id, arg, false }, { "result", read_result, NULL, false } };
+	struct member m[] = { MEMBER("parent_id", read_id, arg), MEMBER("result", read_result, NULL) };
 
 	p = read_object(m, COUNT(m), p, end);
 	return m[0].seen && m[1].seen ? p : NULL;
@@ -356,7 +311,7 @@ read_results(void *arg, const char *p, const char *end)
 bool
 quick_results(const struct event *ev, struct pieces *ids)
 {
-	struct member m[] = { { "results", read_results, ids, false } };
+	struct member m[] = { MEMBER("results", read_results, ids) };
 
 	ids->n = 0;
 	return read_data(ev, m, COUNT(m)) && ids->n > 0;
@@ -366,8 +321,8 @@ bool
 quick_ids(const struct event *ev, unsigned flags, struct pieces *ids)
 {
 	struct calls calls = { ids, NULL };
-	struct member container[] = { { "calls", read_calls, &calls, false } };
-	struct member one[] = { { flags & EV_RESULT ? "parent_id" : "id", read_id, ids, false } };
+	struct member container[] = { MEMBER("calls", read_calls, &calls) };
+	struct member one[] = { flags & EV_RESULT ? (struct member)MEMBER("parent_id", read_id, ids) : (struct member)MEMBER("id", read_id, ids) };
 
 	ids->n = 0;
 	if (flags & EV_CALLS)
@@ -417,7 +372,7 @@ weigh_string(void *arg, const char *p, const char *end)
 static const char *
 weigh_part(void *arg, const char *p, const char *end)
 {
-	struct member m[] = { { "content", weigh_string, arg, false } };
+	struct member m[] = { MEMBER("content", weigh_string, arg) };
 
 	return read_object(m, COUNT(m), p, end);
 }
@@ -431,7 +386,7 @@ weigh_parts(void *arg, const char *p, const char *end)
 static const char *
 weigh_result_data(void *arg, const char *p, const char *end)
 {
-	struct member m[] = { { "parts", weigh_parts, arg, false } };
+	struct member m[] = { MEMBER("parts", weigh_parts, arg) };
 
 	return read_object(m, COUNT(m), p, end);
 }
@@ -439,7 +394,7 @@ weigh_result_data(void *arg, const char *p, const char *end)
 static const char *
 weigh_result(void *arg, const char *p, const char *end)
 {
-	struct member m[] = { { "data", weigh_result_data, arg, false } };
+	struct member m[] = { MEMBER("data", weigh_result_data, arg) };
 
 	return read_object(m, COUNT(m), p, end);
 }
@@ -447,7 +402,7 @@ weigh_result(void *arg, const char *p, const char *end)
 static const char *
 weigh_one_result(void *arg, const char *p, const char *end)
 {
-	struct member m[] = { { "result", weigh_result, arg, false } };
+	struct member m[] = { MEMBER("result", weigh_result, arg) };
 
 	return read_object(m, COUNT(m), p, end);
 }
@@ -469,12 +424,12 @@ quick_tokens_at_least(const struct event *ev, int chars_per_token)
 {
 	struct size size = { chars_per_token > 0 ? chars_per_token : 4, 0 };
 	unsigned flags = ev->type->flags;
-	struct member m[] = { { "parts", weigh_parts, &size, false } };
+	struct member m[] = { MEMBER("parts", weigh_parts, &size) };
 
 	if (flags & EV_RESULTS)
-		m[0] = (struct member){ "results", weigh_results, &size, false };
+		m[0] = (struct member)MEMBER("results", weigh_results, &size);
 	else if (flags & EV_RESPONSE)
-		m[0] = (struct member){ "message", weigh_message, &size, false };
+		m[0] = (struct member)MEMBER("message", weigh_message, &size);
 	else if ((flags & EV_REQUEST) == 0)
 		return 0;
 	return read_data(ev, m, COUNT(m)) ? size.tokens : 0;
