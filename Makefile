@@ -22,6 +22,9 @@ static   = $(or $(wildcard $(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
 JSON_CFLAGS := $(shell pkg-config --cflags json-c 2>/dev/null)
 LIBS_BASE   = $(call static,json-c) $(call static,yaml) $(call static,sqlite3) $(call static,hiredis) -lm -lpthread -ldl
 LIBS_ag2-ask = -lcurl
+# The tests' HTTP server speaks TLS where there is a library for it.
+LIBS_httpd  := $(shell pkg-config --libs openssl 2>/dev/null)
+$(BUILD)/tests/tools/httpd.o: ALL_CFLAGS += $(if $(LIBS_httpd),-DWITH_TLS)
 LINK     = $(CC) $(CFLAGS) $(LINKHARD) -Wl,--as-needed $(LDFLAGS)
 
 PROGRAMS = $(notdir $(basename $(wildcard cmd/ag2-*.c)))
@@ -56,7 +59,7 @@ $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libag2.a
 
 $(BUILD)/tools/%: $(BUILD)/tests/tools/%.o $(BUILD)/libag2.a
 	@mkdir -p $(@D)
-	$(LINK) -o $@ $^ $(LIBS_BASE) -lpthread
+	$(LINK) -o $@ $^ $(LIBS_BASE) $(LIBS_$*)
 
 tests: all $(UNIT) $(TOOLS)
 

@@ -64,7 +64,7 @@ make_ag2() {
 	PATH=$TMP/shadow:$PATH run -0 sh "$ROOT/scripts/deps" --build
 	output_is ''
 	PATH=$TMP/shadow:$PATH run -0 sh "$ROOT/scripts/deps"
-	has 'sudo apt-get install bats jq mandoc procps redis-server redis-tools shellcheck sqlite3'
+	has 'sudo apt-get install bats jq mandoc openssl procps redis-server redis-tools shellcheck sqlite3 strace'
 	grep -q 'install --no-install-recommends bats jq mandoc' asked
 
 	# The tools deps needs, without sudo.

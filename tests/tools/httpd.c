@@ -1,8 +1,11 @@
 /*
- * httpd [-d] [-t SECONDS] DIR: an HTTP server on 127.0.0.1 whose every byte and pause a test writes down. It takes a port of the
- * system's choice, writes it to DIR/port and prints it. Connection N (from 1) carries one request, which is kept in DIR/N.head and
- * DIR/N.body, and is answered by the script DIR/N, else DIR/any. It ends after SECONDS (default 60) or when it is killed.
- * With -d it goes to the background when it listens, and its process id is in DIR/pid.
+ * httpd [-d] [-t SECONDS] [-c PEM [-a CA] [-2]] DIR: an HTTP server on 127.0.0.1 whose every byte and pause a test writes
+ * down. It takes a port of the system's choice, writes it to DIR/port and prints it. Connection N (from 1) carries one
+ * request, which is kept in DIR/N.head and DIR/N.body, and is answered by the script DIR/N, else DIR/any. It ends after SECONDS
+ * (default 60) or when it is killed.
+ * With -d it goes to the background when it listens, and its process id is in DIR/pid. With -c it speaks TLS, with the certificate,
+ * its chain and its key in the file PEM; -a asks for a client's certificate that CA has signed; -2 takes HTTP/2 from who offers
+ * it (N.head is then the compressed header block). httpd -V ends with status 0 when it was built with TLS, else 1.
  *
  * A script is a line per step; # begins a comment.
  *	head STATUS TYPE	status line, Content-Type and Connection: close; with TYPE - no type
@@ -17,7 +20,9 @@
  *	touch NAME		makes DIR/NAME, for the test to see how far it is
  *	wait NAME		until DIR/NAME is there
  *	hold			until the client closes
- *	reset			drops the connection (RST); an end of the script is an orderly close
+ *	cut			closes without a word: of TLS and HTTP/2 without what ends them
+ *	reset			drops the connection (RST), of HTTP/2 the stream; an end of the script is an orderly close
+ *	tunnel PORT		what a proxy does for CONNECT: says 200 and passes bytes to 127.0.0.1:PORT and back
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -36,14 +41,23 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef WITH_TLS
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#endif
 
 #define REQUEST_MAX (256u << 20)
 
 static const char *dir;
+static bool offer_h2;
 
 struct connection {
 	int fd, number;
 	bool in_head, bytewise;
+	void *tls;		/* SSL *; NULL: none */
+	bool h2;
+	char block[4096];	/* of HTTP/2: the head that is being made */
+	size_t block_len;
 };
 
 static void __attribute__((noreturn, format(printf, 1, 2)))
@@ -90,6 +104,287 @@ keep(const char *name, const void *data, size_t len)
 		die("cannot write %s: %s", path, strerror(errno));
 }
 
+/* ---- TLS ---- */
+
+#ifdef WITH_TLS
+static SSL_CTX *tls;
+
+static int
+choose_h2(SSL *s, const unsigned char **out, unsigned char *out_len, const unsigned char *in, unsigned in_len, void *arg)
+{
+	unsigned i;
+
+	for (i = 0; offer_h2 && i + 2 < in_len; i += in[i] + 1u) {
+		if (in[i] == 2 && memcmp(in + i + 1, "h2", 2) == 0) {
+			*out = in + i + 1;
+			*out_len = 2;
+			return SSL_TLSEXT_ERR_OK;
+		}
+	}
+	return SSL_TLSEXT_ERR_NOACK;
+}
+
+static void
+prepare_tls(const char *pem, const char *ca)
+{
+	tls = SSL_CTX_new(TLS_server_method());
+	if (tls == NULL || SSL_CTX_use_certificate_chain_file(tls, pem) != 1 || SSL_CTX_use_PrivateKey_file(tls, pem, SSL_FILETYPE_PEM) != 1)
+		die("cannot use %s: %s", pem, ERR_reason_error_string(ERR_get_error()));
+	if (ca != NULL && SSL_CTX_load_verify_locations(tls, ca, NULL) != 1)
+		die("cannot use %s", ca);
+	if (ca != NULL)
+		SSL_CTX_set_verify(tls, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+	SSL_CTX_set_alpn_select_cb(tls, choose_h2, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/* A client that does not trust us goes away. */
+static void
+start_tls(struct connection *c)
+{
+	const unsigned char *protocol;
+	char data[4096];
+	unsigned len;
+
+	if (tls == NULL)
+		return;
+	c->tls = SSL_new(tls);
+	if (c->tls == NULL || SSL_set_fd(c->tls, c->fd) != 1)
+		die("cannot begin TLS");
+	if (SSL_accept(c->tls) != 1) {
+		shutdown(c->fd, SHUT_WR);
+		while (read(c->fd, data, sizeof(data)) > 0)	/* or a reset overtakes what we said */
+			;
+		exit(0);
+	}
+	SSL_get0_alpn_selected(c->tls, &protocol, &len);
+	c->h2 = len == 2;
+}
+
+static void
+end_tls(struct connection *c)
+{
+	if (c->tls != NULL)
+		SSL_shutdown(c->tls);
+}
+
+static size_t
+tls_receive(struct connection *c, char *data, size_t len)
+{
+	int n = SSL_read(c->tls, data, (int)len);
+
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void
+tls_transmit(struct connection *c, const char *data, size_t len)
+{
+	if (SSL_write(c->tls, data, (int)len) != (int)len)
+		exit(0);
+}
+
+static int
+has_tls(void)
+{
+	return 0;
+}
+#else
+static void
+prepare_tls(const char *pem, const char *ca)
+{
+	die("this one was built without TLS");
+}
+
+static void
+start_tls(struct connection *c)
+{
+}
+
+static void
+end_tls(struct connection *c)
+{
+}
+
+static size_t
+tls_receive(struct connection *c, char *data, size_t len)
+{
+	return 0;
+}
+
+static void
+tls_transmit(struct connection *c, const char *data, size_t len)
+{
+}
+
+static int
+has_tls(void)
+{
+	return 1;
+}
+#endif
+
+static size_t
+receive(struct connection *c, char *data, size_t len)
+{
+	ssize_t n;
+
+	if (c->tls != NULL)
+		return tls_receive(c, data, len);
+	do
+		n = read(c->fd, data, len);
+	while (n < 0 && errno == EINTR);
+	return n > 0 ? (size_t)n : 0;
+}
+
+static void
+transmit(struct connection *c, const char *data, size_t len)
+{
+	ssize_t n;
+
+	if (c->tls != NULL && len > 0) {
+		tls_transmit(c, data, len);
+		return;
+	}
+	while (len > 0) {
+		n = send(c->fd, data, len, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			exit(0);	/* the client has gone */
+		data += n;
+		len -= (size_t)n;
+	}
+}
+
+/* ---- HTTP/2, RFC 9113: one request on stream 1, nothing compressed ---- */
+
+enum { H2_DATA, H2_HEADERS, H2_RST_STREAM = 3, H2_SETTINGS, H2_WINDOW_UPDATE = 8 };
+#define H2_END_STREAM 1
+#define H2_ACK 1
+#define H2_END_HEADERS 4
+
+static void
+h2_frame(struct connection *c, int type, int flags, int stream, const char *data, size_t len)
+{
+	char frame[9 + (1 << 14)] = { (char)(len >> 16), (char)(len >> 8), (char)len, (char)type, (char)flags, 0, 0, 0, (char)stream };
+
+	memcpy(frame + 9, data, len);
+	transmit(c, frame, 9 + len);
+}
+
+static void
+h2_put_data(struct connection *c, const char *data, size_t len)
+{
+	size_t n;
+
+	for (; len > 0; data += n, len -= n) {
+		n = len < 1 << 14 ? len : 1 << 14;
+		h2_frame(c, H2_DATA, 0, 1, data, n);
+	}
+}
+
+static void
+h2_end(struct connection *c)
+{
+	h2_frame(c, H2_DATA, H2_END_STREAM, 1, "", 0);
+}
+
+static void
+h2_reset(struct connection *c)
+{
+	h2_frame(c, H2_RST_STREAM, 0, 1, "\0\0\0\2", 4);	/* INTERNAL_ERROR */
+}
+
+static void
+h2_add(struct connection *c, const char *data, size_t len)
+{
+	if (c->block_len + len + 1 > sizeof(c->block))
+		die("a head is too large");
+	c->block[c->block_len++] = (char)len;
+	memcpy(c->block + c->block_len, data, len);
+	c->block_len += len;
+}
+
+/* NAME: VALUE, each shorter than 127 bytes. */
+static void
+h2_header(struct connection *c, const char *line)
+{
+	size_t n = strcspn(line, ":"), i;
+	const char *value = line + n + strspn(line + n, ": ");
+	char name[127] = "";
+
+	for (i = 0; i < n && i < sizeof(name) - 1; i++)
+		name[i] = (char)(line[i] >= 'A' && line[i] <= 'Z' ? line[i] + 32 : line[i]);
+	c->block[c->block_len++] = 0;	/* a literal that is not indexed */
+	h2_add(c, name, i);
+	h2_add(c, value, strlen(value) < 127 ? strlen(value) : 126);
+}
+
+static void
+h2_begin_head(struct connection *c, int status, const char *type)
+{
+	char line[300];
+
+	c->block_len = 0;
+	snprintf(line, sizeof(line), ":status: %d", status);
+	c->block[c->block_len++] = 0;
+	h2_add(c, ":status", 7);
+	h2_add(c, line + 9, 3);
+	snprintf(line, sizeof(line), "content-type: %s", type);
+	if (strcmp(type, "-") != 0)
+		h2_header(c, line);
+}
+
+static void
+h2_end_head(struct connection *c)
+{
+	h2_frame(c, H2_HEADERS, H2_END_HEADERS, 1, c->block, c->block_len);
+}
+
+static void
+receive_all(struct connection *c, char *data, size_t len)
+{
+	size_t n;
+
+	for (; len > 0; data += n, len -= n) {
+		n = receive(c, data, len);
+		if (n == 0)
+			exit(0);
+	}
+}
+
+static void
+h2_take_request(struct connection *c)
+{
+	static char frame[1 << 24], body[1 << 24];
+	char head[24], name[40];
+	size_t len, body_len = 0;
+	bool more = true;
+
+	receive_all(c, head, 24);	/* the preface */
+	h2_frame(c, H2_SETTINGS, 0, 0, "\0\4\x7f\xff\xff\xff", 6);	/* a window for any body */
+	h2_frame(c, H2_WINDOW_UPDATE, 0, 0, "\x7f\xff\0\0", 4);
+	while (more) {
+		receive_all(c, head, 9);
+		len = (size_t)((unsigned char)head[0] << 16 | (unsigned char)head[1] << 8 | (unsigned char)head[2]);
+		receive_all(c, frame, len);
+		if (head[3] == H2_SETTINGS && (head[4] & H2_ACK) == 0)
+			h2_frame(c, H2_SETTINGS, H2_ACK, 0, "", 0);
+		if (head[3] != H2_HEADERS && head[3] != H2_DATA)
+			continue;
+		more = (head[4] & H2_END_STREAM) == 0;
+		if (head[3] == H2_HEADERS) {
+			snprintf(name, sizeof(name), "%d.head", c->number);
+			keep(name, frame, len);
+		} else if (body_len + len <= sizeof(body)) {
+			memcpy(body + body_len, frame, len);
+			body_len += len;
+		}
+	}
+	snprintf(name, sizeof(name), "%d.body", c->number);
+	keep(name, body, body_len);
+}
+
 /* ---- the request ---- */
 
 static size_t
@@ -100,19 +395,8 @@ content_length(const char *head)
 	return p != NULL ? (size_t)strtoull(p + 17, NULL, 10) : 0;
 }
 
-static size_t
-receive(int fd, char *data, size_t len)
-{
-	ssize_t n;
-
-	do
-		n = read(fd, data, len);
-	while (n < 0 && errno == EINTR);
-	return n > 0 ? (size_t)n : 0;
-}
-
 static void
-take_request(const struct connection *c)
+take_request(struct connection *c)
 {
 	size_t cap = 1 << 16, len = 0, n, head = 0, want = 0;
 	char *data = malloc(cap + 1), *end, name[40];
@@ -124,7 +408,7 @@ take_request(const struct connection *c)
 			if (data == NULL)
 				die("a request is too large");
 		}
-		n = receive(c->fd, data + len, cap - len);
+		n = receive(c, data + len, cap - len);
 		if (n == 0)
 			break;
 		len += n;
@@ -149,17 +433,14 @@ take_request(const struct connection *c)
 static void
 put(struct connection *c, const char *data, size_t len)
 {
-	size_t step = c->bytewise ? 1 : len;
-	ssize_t n;
+	size_t step = c->bytewise ? 1 : len, n;
 
-	while (len > 0) {
-		n = send(c->fd, data, step < len ? step : len, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			exit(0);	/* the client has gone */
-		data += n;
-		len -= (size_t)n;
+	for (; len > 0; data += n, len -= n) {
+		n = step < len ? step : len;
+		if (c->h2)
+			h2_put_data(c, data, n);
+		else
+			transmit(c, data, n);
 	}
 }
 
@@ -172,7 +453,9 @@ puts_to(struct connection *c, const char *text)
 static void
 end_head(struct connection *c)
 {
-	if (c->in_head)
+	if (c->in_head && c->h2)
+		h2_end_head(c);
+	else if (c->in_head)
 		puts_to(c, "\r\n");
 	c->in_head = false;
 }
@@ -218,10 +501,14 @@ put_head(struct connection *c, const char *rest)
 	int status = 200;
 
 	sscanf(rest, "%d %199[^\n]", &status, type);
+	c->in_head = true;
+	if (c->h2) {
+		h2_begin_head(c, status, type);
+		return;
+	}
 	snprintf(line, sizeof(line), "HTTP/1.1 %d Scripted\r\nConnection: close\r\n%s%s%s", status, strcmp(type, "-") ? "Content-Type: " : "",
 	    strcmp(type, "-") ? type : "", strcmp(type, "-") ? "\r\n" : "");
 	puts_to(c, line);
-	c->in_head = true;
 }
 
 static void
@@ -266,22 +553,51 @@ put_chunk(struct connection *c, const char *data, size_t len)
 }
 
 static void
-hold(const struct connection *c)
+hold(struct connection *c)
 {
 	char data[4096];
 
-	while (receive(c->fd, data, sizeof(data)) > 0)
+	while (receive(c, data, sizeof(data)) > 0)
 		;
 }
 
 static void __attribute__((noreturn))
-reset(const struct connection *c)
+reset(struct connection *c)
 {
 	struct linger l = { 1, 0 };
 
+	if (c->h2) {
+		h2_reset(c);
+		hold(c);
+		exit(0);
+	}
 	setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &l, sizeof(l));
 	close(c->fd);
 	exit(0);
+}
+
+static void __attribute__((noreturn))
+tunnel(struct connection *c, int port)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), i;
+	struct pollfd p[2] = { { .fd = c->fd, .events = POLLIN }, { .fd = fd, .events = POLLIN } };
+	char data[1 << 16];
+	ssize_t n;
+
+	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
+		die("cannot connect to %d", port);
+	puts_to(c, "HTTP/1.1 200 Tunnel\r\n\r\n");
+	for (;;) {
+		poll(p, 2, -1);
+		for (i = 0; i < 2; i++) {
+			if (p[i].revents == 0)
+				continue;
+			n = read(p[i].fd, data, sizeof(data));
+			if (n <= 0 || write(p[!i].fd, data, (size_t)n) != n)
+				exit(0);
+		}
+	}
 }
 
 static void
@@ -291,6 +607,8 @@ step(struct connection *c, const char *word, char *rest)
 
 	if (strcmp(word, "head") == 0) {
 		put_head(c, rest);
+	} else if (strcmp(word, "header") == 0 && c->h2) {
+		h2_header(c, rest);
 	} else if (strcmp(word, "header") == 0) {
 		puts_to(c, rest);
 		puts_to(c, "\r\n");
@@ -306,6 +624,13 @@ step(struct connection *c, const char *word, char *rest)
 	} else if (strcmp(word, "hold") == 0) {
 		end_head(c);
 		hold(c);
+	} else if (strcmp(word, "cut") == 0) {
+		end_head(c);
+		shutdown(c->fd, SHUT_WR);
+		hold(c);
+		exit(0);
+	} else if (strcmp(word, "tunnel") == 0) {
+		tunnel(c, atoi(rest));
 	} else if (strcmp(word, "reset") == 0) {
 		reset(c);
 	} else {
@@ -345,10 +670,16 @@ serve(struct connection *c)
 	size_t cap = 0;
 	ssize_t n;
 
-	take_request(c);
+	start_tls(c);
+	if (c->h2)
+		h2_take_request(c);
+	else
+		take_request(c);
 	f = script_of(c);
 	if (f == NULL) {
-		puts_to(c, "HTTP/1.1 500 No script\r\nConnection: close\r\n\r\nno script for this request\n");
+		put_head(c, "500 text/plain");
+		end_head(c);
+		puts_to(c, "no script for this request\n");
 		exit(0);
 	}
 	while ((n = getline(&line, &cap, f)) > 0) {
@@ -362,6 +693,9 @@ serve(struct connection *c)
 		step(c, line, rest);
 	}
 	end_head(c);
+	if (c->h2)
+		h2_end(c);
+	end_tls(c);
 	shutdown(c->fd, SHUT_WR);
 	hold(c);	/* so that nothing that is on its way is lost to a reset */
 	exit(0);
@@ -439,18 +773,27 @@ main(int argc, char **argv)
 	bool background = false;
 	unsigned seconds = 60;
 	char text[40];
+	const char *pem = NULL, *ca = NULL;
 	int opt, fd, port;
 
-	while ((opt = getopt(argc, argv, "dt:")) != -1) {
+	while ((opt = getopt(argc, argv, "dt:c:a:2V")) != -1) {
 		if (opt == 'd')
 			background = true;
 		else if (opt == 't')
 			seconds = (unsigned)atoi(optarg);
+		else if (opt == 'c')
+			pem = optarg;
+		else if (opt == 'a')
+			ca = optarg;
+		else if (opt == '2')
+			offer_h2 = true;
 		else
-			return 64;
+			return opt == 'V' ? has_tls() : 64;
 	}
 	if (optind + 1 != argc)
-		die("usage: httpd [-d] [-t SECONDS] DIR");
+		die("usage: httpd [-d] [-t SECONDS] [-c PEM [-a CA] [-2]] DIR");
+	if (pem != NULL)
+		prepare_tls(pem, ca);
 	dir = argv[optind];
 	fd = listen_anywhere(&port);
 	snprintf(text, sizeof(text), "%d\n", port);
