@@ -5,9 +5,9 @@
 #include "ask/confirm.h"
 #include "ask/environ.h"
 #include "ask/input.h"
-#include "ask/key.h"
 #include "ask/model.h"
 #include "ask/request.h"
+#include "ask/secrets.h"
 #include "ask/tools.h"
 #include "ask/verbose.h"
 #include "cli.h"
@@ -74,6 +74,9 @@ static const struct opt options[] = {
 	{ 0, "first-byte-timeout", OPT_SECONDS, &o.model.first_byte_timeout, "S", "until the first byte of the answer" },
 	{ 0, "idle-timeout", OPT_SECONDS, &o.model.idle_timeout, "S", "of silence within an answer" },
 	{ 0, "retries", OPT_INT, &o.model.retries, "N", "how often a call that failed in passing is tried again (3)" },
+	{ 0, "cacert", OPT_STRING, &o.model.cacert, "FILE|DIR", "the certificates to trust instead of the system's" },
+	{ 0, "cert", OPT_STRING, &o.model.cert, "FILE", "our own certificate" },
+	{ 0, "cert-key", OPT_STRING, &o.model.cert_key, "FILE", "its key, where it is not in the same file" },
 	{ 0, "record", OPT_STRING, &o.record, "FILE", "add every model call to this cassette" },
 	{ 0, "replay", OPT_STRING, &o.replay, "FILE", "answer from this cassette, without network and key" },
 	{ 0, "no-upkeep", OPT_FLAG, &o.no_upkeep, NULL, "leave compaction and aggregation to others" },
@@ -311,6 +314,7 @@ static void
 keep_up(const struct turn *t)
 {
 	struct after a = { .agent = t->agent, .store = t->store, .stream = t->stream, .model = o.model.model, .base_url = o.model.base_url,
+		.cacert = o.model.cacert,
 		.record = o.record, .replay = o.replay, .status_fd = (int)o.status_fd };
 
 	if (o.no_upkeep || t->stream == NULL || t->agent->file == NULL)
@@ -465,7 +469,7 @@ open_session(struct session *s, struct agent *a, bool has_text)
 	if (!is_filter())
 		s->stream = choose_stream(s->store, a);
 	if (!o.dry && o.replay == NULL)
-		find_key(a);
+		secrets_find(&a->model);
 	children_env(&s->commands, &s->for_tools, a, s->store, s->stream, is_filter());
 }
 

@@ -35,7 +35,7 @@ struct key {
 	size_t offset;
 };
 
-#define KEYS_MAX 24
+#define KEYS_MAX 32
 #define N(array) (sizeof(array) / sizeof((array)[0]))
 
 /* ---- messages ---- */
@@ -103,6 +103,21 @@ set_word(struct reader *r, const struct node *n, void *at, struct err *e)
 	if (n->text[0] == '\0' || strchr(n->text, '\n') != NULL)
 		return fail(r, n, e, "'%.100s' must be one line of text", label(n));
 	return set_text(r, n, at, e);
+}
+
+/* Relative to the file. */
+static int
+set_path(struct reader *r, const struct node *n, void *at, struct err *e)
+{
+	char **field = at;
+
+	if (set_word(r, n, at, e) < 0)
+		return -1;
+	if (n->text[0] != '/') {
+		free(*field);
+		*field = xasprintf("%s/%s", r->dir, n->text);
+	}
+	return 0;
 }
 
 static int
@@ -213,7 +228,7 @@ struct model_map {
 static int
 refuse_key(struct reader *r, const struct node *n, void *at, struct err *e)
 {
-	return fail(r, n, e, "keys are not kept in this file: name a variable with api_key_env, a command with api_key_cmd, or a file with api_key_file");
+	return fail(r, n, e, "keys are not kept in this file: name a variable with %s_env, a command with %s_cmd, or a file with %s_file", n->key, n->key, n->key);
 }
 
 static void
@@ -282,7 +297,14 @@ model_map(struct reader *r, const struct node *n, struct llm_config *c, struct e
 		MODEL_KEY(base_url, set_word),
 		MODEL_KEY(api_key_env, set_word),
 		MODEL_KEY(api_key_cmd, set_word),
-		MODEL_KEY(api_key_file, set_word),
+		MODEL_KEY(api_key_file, set_path),
+		MODEL_KEY(cacert, set_path),
+		MODEL_KEY(cert, set_path),
+		MODEL_KEY(cert_key, set_path),
+		MODEL_KEY(cert_pass_env, set_word),
+		MODEL_KEY(cert_pass_cmd, set_word),
+		MODEL_KEY(cert_pass_file, set_path),
+		MODEL_KEY(cert_pass, refuse_key),
 		MODEL_KEY(api_key, refuse_key),
 		MODEL_KEY(temperature, set_number),
 		MODEL_KEY(max_tokens, set_count),

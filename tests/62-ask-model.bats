@@ -1,5 +1,6 @@
-# ag2-ask with a Chat Completions server and with cassettes.
+# ag2-ask with a Chat Completions server and with cassettes. By its other name over TLS.
 load helper
+load tls
 
 KEY=sk-test-0123456789abcdef
 
@@ -8,8 +9,9 @@ setup() {
 	mkdir web
 	export OPENAI_API_KEY=$KEY
 	# Nothing of a test may leave this machine.
-	export https_proxy=http://127.0.0.1:1 http_proxy=http://127.0.0.1:1
-	URL=http://127.0.0.1:$("$TOOLS/httpd" -d -t 100 "$TMP/web")/v1
+	export https_proxy=http://127.0.0.1:1 http_proxy=http://127.0.0.1:1 no_proxy=127.0.0.1
+	over_tls
+	URL=$SCHEME://127.0.0.1:$("$TOOLS/httpd" -d -t 100 "${TLS[@]}" "$TMP/web")/v1
 	M=(-m openai:gpt-5 --base-url "$URL")
 }
 

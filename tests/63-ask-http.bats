@@ -1,11 +1,13 @@
-# ag2-ask and a model behind HTTP: what is printed, what is logged, and how it ends.
+# ag2-ask and a model behind HTTP: what is printed, what is logged, and how it ends. By its other name over TLS.
 
 load helper
 load scripted
+load tls
 
 setup() {
 	clean_environment
 	mkdir web
+	over_tls
 	export AG2_STORE=disk:$TMP/st
 }
 
@@ -15,8 +17,8 @@ teardown() {
 
 # serve: the scripts in web/ (see tools/httpd.c); URL is where.
 serve() {
-	"$TOOLS/httpd" -d -t 60 "$TMP/web" >/dev/null
-	URL=http://127.0.0.1:$(cat "$TMP/web/port")/v1
+	"$TOOLS/httpd" -d -t 60 "${TLS[@]}" "$TMP/web" >/dev/null
+	URL=$SCHEME://127.0.0.1:$(cat "$TMP/web/port")/v1
 }
 
 ask() {
@@ -154,8 +156,7 @@ chat() {
 
 @test "a server that is not there, refuses, or answers nonsense: one line and 69; one that says come back: 75" {
 	# a port that nobody listens on: one that was just given back
-	"$TOOLS/httpd" -d -t 60 web >/dev/null
-	URL=http://127.0.0.1:$(cat web/port)/v1
+	serve
 	kill "$(cat web/pid)"
 	wait_for 5 not_running "$(cat web/pid)"
 	run --separate-stderr ask --stream s Hi

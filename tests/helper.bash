@@ -23,7 +23,7 @@ clean_environment() {
 	disown -a
 	for name in $(compgen -e); do
 		case $name in
-		AG2_* | *_API_KEY | *_AUTH_TOKEN | REDISCLI_AUTH | *_proxy | *_PROXY | XDG_*) unset "$name" ;;
+		AG2_* | *_API_KEY | *_AUTH_TOKEN | REDISCLI_AUTH | *_proxy | *_PROXY | XDG_* | CURL_* | SSL_CERT_*) unset "$name" ;;
 		esac
 	done
 	unset LS_COLORS NO_COLOR EDITOR VISUAL PAGER LANGUAGE

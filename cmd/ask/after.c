@@ -57,6 +57,7 @@ describe(const struct after *a, struct command_line *l, const char *name, bool o
 	if (!own_model) {
 		add_option(l, "--model", a->model);
 		set_env(l, "AG2_BASE_URL", a->base_url);
+		set_env(l, "CURL_CA_BUNDLE", a->cacert);
 	}
 	if (a->record != NULL || a->replay != NULL) {
 		l->env[l->envc++] = xstrdup("AG2_RECORD");

@@ -9,7 +9,7 @@ struct after {
 	const struct agent *agent;	/* of a file */
 	const struct store *store;
 	const char *stream;
-	const char *model, *base_url;	/* of the command line; NULL. For a part that names no model of its own */
+	const char *model, *base_url, *cacert;	/* of the command line; NULL. For a part that names no model of its own */
 	const char *record, *replay;	/* cassettes; NULL */
 	int status_fd;			/* below 0: none */
 };

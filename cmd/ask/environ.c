@@ -1,5 +1,6 @@
 #include "environ.h"
 
+#include "secrets.h"
 #include "base/alloc.h"
 
 #include <stdlib.h>
@@ -47,34 +48,37 @@ commands_env(struct env_list *l, const struct agent *a, const struct store *stor
 	free(model);
 }
 
-static bool
-ends_with(const char *name, size_t len, const char *end)
+/* A name alone, when there is one. */
+static void
+env_hide(struct env_list *l, const char *name)
 {
-	size_t n = strlen(end);
+	if (name != NULL)
+		env_add(l, xstrdup(name));
+}
 
-	return len >= n && memcmp(name + len - n, end, n) == 0;
+static void
+env_hide_secrets(struct env_list *l, const struct llm_config *c)
+{
+	env_hide(l, c->api_key_env);
+	env_hide(l, c->cert_pass_env);
 }
 
 /* Tools do what a model says, so that they do not get its key, nor any other that looks like one. */
 static void
 tools_env(struct env_list *l, const struct env_list *commands, const struct agent *a)
 {
-	size_t i, len;
+	char *hidden;
+	size_t i;
 
 	for (i = 0; i < commands->n; i++)
 		env_add(l, xstrdup(commands->items[i]));
-	for (i = 0; environ[i] != NULL; i++) {
-		len = strcspn(environ[i], "=");
-		if (ends_with(environ[i], len, "_API_KEY") || ends_with(environ[i], len, "_AUTH_TOKEN"))
-			env_add(l, xmemdup0(environ[i], len));
-	}
-	if (a->model.api_key_env != NULL)
-		env_add(l, xstrdup(a->model.api_key_env));
-	if (a->compact.model.api_key_env != NULL)
-		env_add(l, xstrdup(a->compact.model.api_key_env));
+	for (i = 0; environ[i] != NULL; i++)
+		if ((hidden = secrets_hidden(environ[i])) != NULL)
+			env_add(l, hidden);
+	env_hide_secrets(l, &a->model);
+	env_hide_secrets(l, &a->compact.model);
 	for (i = 0; i < a->aggregates_n; i++)
-		if (a->aggregates[i].model.api_key_env != NULL)
-			env_add(l, xstrdup(a->aggregates[i].model.api_key_env));
+		env_hide_secrets(l, &a->aggregates[i].model);
 	env_add(l, NULL);
 }
 

@@ -2,6 +2,7 @@
 
 #include "../cli.h"
 #include "base/alloc.h"
+#include "llm/http.h"
 #include "policy/policy.h"
 
 #include <stdlib.h>
@@ -114,6 +115,37 @@ use_limits(struct llm_config *c, const struct model_options *o)
 		c->retries = o->retries > 0 ? o->retries : -1;
 }
 
+static void
+use_file(char **at, const char *given)
+{
+	if (given == NULL)
+		return;
+	free(*at);
+	*at = xstrdup(given);
+}
+
+/* The variables are those of curl(1). */
+static void
+use_certificates(struct llm_config *c, const struct model_options *o)
+{
+	static const char *const names[] = { "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR" };
+	const char *value;
+	size_t i;
+
+	use_file(&c->cacert, o->cacert);
+	for (i = 0; c->cacert == NULL && i < sizeof(names) / sizeof(names[0]); i++) {
+		value = cli_env(names[i]);
+		if (value != NULL && !http_trusts(value))
+			use_file(&c->cacert, value);
+	}
+	if (o->cert != NULL)
+		use_file(&c->cert_key, "");	/* that of the file belongs to another certificate */
+	use_file(&c->cert, o->cert);
+	use_file(&c->cert_key, o->cert_key);
+	if (c->cert_key != NULL && c->cert == NULL)
+		log_die(78, "there is a key for a certificate (cert_key), but no certificate (cert)");
+}
+
 void
 choose_model(struct llm_config *c, const struct model_options *o, bool of_file)
 {
@@ -130,4 +162,5 @@ choose_model(struct llm_config *c, const struct model_options *o, bool of_file)
 		c->base_url = xstrdup(base_url);
 	}
 	use_limits(c, o);
+	use_certificates(c, o);
 }

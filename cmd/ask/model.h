@@ -8,6 +8,7 @@
 /* What the command line says of it. */
 struct model_options {
 	const char *model, *base_url, *part;	/* -m, --base-url, --model-of; NULL */
+	const char *cacert, *cert, *cert_key;	/* NULL: not given */
 	double timeout, connect_timeout, first_byte_timeout, idle_timeout;	/* 0: not given */
 	long retries;				/* below 0: not given */
 	bool only;				/* of an agent file only the model is meant: the stream, with its prompts, comes from elsewhere */

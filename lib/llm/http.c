@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #define CONNECT_TIMEOUT 30	/* seconds */
 #define PAUSE_FIRST 0.5		/* seconds between attempts, doubled each time */
@@ -21,6 +22,7 @@
 #define PAUSE_TOLD 5		/* one that is longer is announced */
 #define IDLE_TIMEOUT 300
 #define REFUSAL_MAX (64 * 1024)	/* bytes of a refusal that are looked at */
+#define BODY_MAX (512u << 20)	/* bytes of an answer with all its frames: a small one may unpack to anything */
 #define CERTIFICATES "/etc/ssl/certs"
 
 struct transfer {
@@ -39,6 +41,7 @@ struct transfer {
 	double after;			/* what Retry-After says, seconds; below 0: nothing that is understood */
 	int should_retry;		/* x-should-retry: 1, 0, or -1 without */
 	curl_off_t moved;
+	size_t size;			/* bytes of the answer, unpacked */
 	bool connected, answered, begun, enough, failed;
 	char why[CURL_ERROR_SIZE];
 };
@@ -211,6 +214,12 @@ on_write(char *data, size_t size, size_t n, void *arg)
 	}
 	if (t->enough || t->failed)
 		return 0;
+	t->size += len;
+	if (t->size > BODY_MAX) {
+		t->failed = true;
+		err_set(t->e, ERR_UNAVAIL, "%.200s: the answer is larger than %u bytes", t->host, BODY_MAX);
+		return 0;
+	}
 	rc = t->p->on_body(t->p->arg, &t->answer, data, len, t->e);
 	t->enough = rc > 0;
 	t->failed = rc < 0;
@@ -299,22 +308,84 @@ hashed_name(const char *name)
 	return strspn(name, "0123456789abcdef") == 8 && strcmp(name + 8, ".0") == 0;
 }
 
-/* Reading one entry of a hashed directory is several times faster than the bundle of all certificates. */
-static void
-set_certificates(CURL *easy)
+/*
+ * Of the libraries that libcurl may be built with, OpenSSL reads one entry of a hashed directory, which is several times
+ * faster than the bundle of all certificates; the others read all of it.
+ */
+static bool
+looks_up_hashes(void)
 {
-	DIR *d = opendir(CERTIFICATES);
+	const curl_version_info_data *v = curl_version_info(CURLVERSION_NOW);
+
+	return v->ssl_version != NULL && strncmp(v->ssl_version, "OpenSSL/", 8) == 0;
+}
+
+static void
+trust_directory(CURL *easy, const char *path)
+{
+	curl_easy_setopt(easy, CURLOPT_CAPATH, path);
+	curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
+}
+
+static void
+trust_system(CURL *easy)
+{
+	DIR *d = looks_up_hashes() ? opendir(CERTIFICATES) : NULL;
 	struct dirent *entry = NULL;
 
 	if (d == NULL)
 		return;
 	while ((entry = readdir(d)) != NULL && !hashed_name(entry->d_name))
 		;
-	if (entry != NULL) {
-		curl_easy_setopt(easy, CURLOPT_CAPATH, CERTIFICATES);
-		curl_easy_setopt(easy, CURLOPT_CAINFO, NULL);
-	}
+	if (entry != NULL)
+		trust_directory(easy, CERTIFICATES);
 	closedir(d);
+}
+
+bool
+http_trusts(const char *path)
+{
+#if LIBCURL_VERSION_NUM >= 0x074600
+	const curl_version_info_data *v = curl_version_info(CURLVERSION_NOW);
+
+	if (v->age >= CURLVERSION_SEVENTH && v->cainfo != NULL && strcmp(path, v->cainfo) == 0)
+		return true;
+#endif
+	return strcmp(path, CERTIFICATES) == 0;
+}
+
+static int
+trust(CURL *easy, const char *path, struct err *e)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return err_set(e, ERR_CONFIG, "the certificates to trust, '%.200s', cannot be read: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode)) {
+		trust_directory(easy, path);
+	} else {
+		curl_easy_setopt(easy, CURLOPT_CAINFO, path);
+		curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+	}
+	return 0;
+}
+
+static int
+set_certificates(struct transfer *t, struct err *e)
+{
+	const struct http_post *p = t->p;
+
+	if (strncasecmp(p->base_url, "https:", 6) != 0)
+		return 0;
+	if (p->cert != NULL) {
+		curl_easy_setopt(t->easy, CURLOPT_SSLCERT, p->cert);
+		curl_easy_setopt(t->easy, CURLOPT_SSLKEY, p->cert_key);		/* NULL: it is in the same file */
+		curl_easy_setopt(t->easy, CURLOPT_KEYPASSWD, p->cert_pass != NULL ? p->cert_pass : "");	/* or OpenSSL asks the terminal */
+	}
+	if (p->cacert != NULL && !http_trusts(p->cacert))
+		return trust(t->easy, p->cacert, e);
+	trust_system(t->easy);
+	return 0;
 }
 
 static void
@@ -339,8 +410,10 @@ set_options(struct transfer *t)
 	CURL *c = t->easy;
 
 	set_protocols(c);
-	set_certificates(c);
 	curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L);
+	curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+	curl_easy_setopt(c, CURLOPT_ACCEPT_ENCODING, "");	/* all that it can unpack */
+	curl_easy_setopt(c, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);	/* a proxy's word is no answer */
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "ag2/" AG2_VERSION);
 	curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->p->len);
 	curl_easy_setopt(c, CURLOPT_POSTFIELDS, t->p->body);
@@ -385,7 +458,7 @@ refused(struct transfer *t, struct err *e)
 	long status = t->answer.status;
 
 	quote_body(&words, t->refusal.data, t->refusal.len, t->p->key);
-	if (status == 401 || status == 403)
+	if (status == 401 || status == 403 || status == 407)
 		code = ERR_PERM;
 	else if (status == 503 || status == 529 || (status == 429 && !quota_used_up(t)))
 		code = ERR_BUSY;
@@ -399,11 +472,29 @@ refused(struct transfer *t, struct err *e)
 	return -1;
 }
 
+/* The status a proxy refused a tunnel with; 0: none did. */
+static long
+proxy_status(const struct transfer *t)
+{
+	long status = 0;
+
+	curl_easy_getinfo(t->easy, CURLINFO_HTTP_CONNECTCODE, &status);
+	return status < 300 ? 0 : status;
+}
+
 static int
 broken(struct transfer *t, CURLcode rc, struct err *e)
 {
 	const char *why = t->why[0] != '\0' ? t->why : curl_easy_strerror(rc);
+	long proxy = proxy_status(t);
 
+	if (proxy != 0)
+		return err_set(e, proxy == 407 ? ERR_PERM : proxy == 429 || proxy == 503 ? ERR_BUSY : ERR_UNAVAIL,
+		    "the proxy refuses to connect to %.200s with status %ld", t->host, proxy);
+	if (rc == CURLE_PEER_FAILED_VERIFICATION)
+		return err_set(e, ERR_UNAVAIL, "%.200s is not trusted, and nothing was sent: %.300s", t->host, why);
+	if (rc == CURLE_SSL_CERTPROBLEM || rc == CURLE_SSL_CACERT_BADFILE)
+		return err_set(e, ERR_CONFIG, "%.200s was not asked: %.300s", t->host, why);
 	if (rc == CURLE_OPERATION_TIMEDOUT && t->begun)
 		return err_set(e, ERR_UNAVAIL, "%.200s: the answer was not complete within %g seconds", t->host, t->p->timeout);
 	if (t->begun)
@@ -444,7 +535,9 @@ finished(struct transfer *t, CURLcode *rc)
 static double
 silence_ends(const struct transfer *t)
 {
-	return t->answered ? t->heard + t->idle : t->heard + t->first_byte;
+	if (!t->answered && !t->connected)
+		return HUGE_VAL;	/* connecting has its own limit */
+	return t->heard + (t->answered ? t->idle : t->first_byte);
 }
 
 static int
@@ -495,7 +588,7 @@ set_limits(struct transfer *t)
 static bool
 passes(const struct transfer *t, CURLcode rc)
 {
-	long status = t->answer.status;
+	long status = t->answer.status != 0 ? t->answer.status : proxy_status(t);
 
 	if (t->begun && status >= 200 && status <= 299)
 		return false;
@@ -505,14 +598,15 @@ passes(const struct transfer *t, CURLcode rc)
 		return status == 408 || status == 409 || status >= 500 || (status == 429 && !quota_used_up(t));
 	}
 	switch (rc) {
+	case CURLE_SEND_ERROR:
+	case CURLE_RECV_ERROR:
+	case CURLE_SSL_CONNECT_ERROR:
+		return strstr(t->why, "alert") == NULL;	/* one of TLS says no, and will again */
 	case CURLE_COULDNT_CONNECT:
 	case CURLE_COULDNT_RESOLVE_HOST:
 	case CURLE_COULDNT_RESOLVE_PROXY:
-	case CURLE_SEND_ERROR:
-	case CURLE_RECV_ERROR:
 	case CURLE_GOT_NOTHING:
 	case CURLE_PARTIAL_FILE:
-	case CURLE_SSL_CONNECT_ERROR:
 	case CURLE_HTTP2:
 	case CURLE_HTTP2_STREAM:
 		return true;
@@ -575,7 +669,7 @@ attempt(const struct http_post *p, double limit, bool *again, double *pause, lon
 		goto out;
 	}
 	set_options(&t);
-	if (set_url(&t, e) < 0 || set_headers(&t, e) < 0)
+	if (set_certificates(&t, e) < 0 || set_url(&t, e) < 0 || set_headers(&t, e) < 0)
 		goto out;
 	if (curl_multi_add_handle(t.multi, t.easy) == CURLM_OK) {
 		rc = transfer(&t, &code, e);

@@ -1,5 +1,6 @@
 /*
- * One POST over HTTP. The key goes into one header and nowhere else: not over http: except to loopback, not to where a
+ * One POST over HTTP: HTTP/2 where TLS offers it, packed answers, and the proxies of the environment as curl(1) has them (none for
+ * http: to this host). The key goes into one header and nowhere else: not over http: except to loopback, not to where a
  * redirect points (none is followed), and is taken out of whatever the server says before that is quoted.
  */
 #ifndef AG2_HTTP_H
@@ -18,6 +19,8 @@ struct http_post {
 	const char *query;			/* one more, alt=sse; NULL: none */
 	const char *const *headers;		/* "Name: value", NULL-terminated; without secrets */
 	const char *key_header, *key;		/* "Authorization: Bearer ", and the key; NULL key: neither is sent */
+	const char *cacert;			/* whom to trust: a file of certificates or a hashed directory; NULL: whom the system trusts */
+	const char *cert, *cert_key, *cert_pass;	/* ours, its key (NULL: in the same file), what unlocks that; NULL: none */
 	const char *body;
 	size_t len;
 	double timeout;				/* seconds in all, attempts and pauses together */
@@ -31,14 +34,17 @@ struct http_post {
 
 /*
  * What failed in passing is tried again, after a pause: connections that failed before anything came, and the statuses 408, 409,
- * 429 (but not for a used-up quota), 500 and above, unless x-should-retry says otherwise. The pause is what Retry-After says
+ * 429 (but not for a used-up quota), 500 and above, of a proxy that is to connect as well, unless x-should-retry says otherwise. The pause is what Retry-After says
  * (seconds, with a fraction, or a date) or grows from half a second to eight, less up to a quarter by chance. None is begun
  * that would end behind the time limit, and nothing is tried again once on_body got something.
  *
  * 0 when the body came to an orderly end or on_body wanted no more. -1 with on_body's error, or: ERR_UNAVAIL not
- * reachable, refused, cut short, out of time, interrupted; ERR_BUSY status 429 (but not for a used-up quota), 503 and 529; ERR_PERM 401 and
- * 403; ERR_CONFIG a URL or key that cannot be used. Messages name the host and quote the server in one line.
+ * reachable, refused, cut short, out of time, interrupted; ERR_BUSY status 429 (but not for a used-up quota), 503 and 529; ERR_PERM 401,
+ * 403 and 407; ERR_CONFIG a URL, key or certificate that cannot be used. Messages name the host and quote the server in one line.
  */
 int http_post(const struct http_post *p, struct err *e);
+
+/* Whether these certificates (as `cacert`) are those that are trusted anyway, by the fastest way to them. */
+bool http_trusts(const char *path);
 
 #endif

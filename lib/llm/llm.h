@@ -16,6 +16,10 @@ struct llm_config {
 	char *api_key_cmd;		/* prints the key as its first line, run by the command that asks; NULL: none */
 	char *api_key_file;		/* holds the key in its first line, and is nobody else's to read; NULL: none */
 	char *api_key;			/* the value, read by the command from its environment; never printed; NULL when there is none */
+	char *cacert;			/* whose certificates to trust, a file or a hashed directory; NULL: whom the system trusts */
+	char *cert, *cert_key;		/* files with our certificate and its key; NULL: none, the same one */
+	char *cert_pass_env, *cert_pass_cmd, *cert_pass_file;	/* what unlocks that key, as for the API's */
+	char *cert_pass;		/* the value, as api_key */
 	double temperature;		/* below 0: not sent */
 	long max_tokens;		/* 0: not sent */
 	double timeout;			/* seconds in all, with what is tried again; 0: 600 */

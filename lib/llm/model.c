@@ -73,6 +73,14 @@ llm_config_parse(struct llm_config *c, const char *text, struct err *e)
 	return 0;
 }
 
+static void
+free_secret(char *s)
+{
+	if (s != NULL)
+		explicit_bzero(s, strlen(s));
+	free(s);
+}
+
 void
 llm_config_release(struct llm_config *c)
 {
@@ -81,9 +89,14 @@ llm_config_release(struct llm_config *c)
 	free(c->base_url);
 	free(c->api_key_env);
 	free(c->api_key_cmd);
-	if (c->api_key != NULL)
-		explicit_bzero(c->api_key, strlen(c->api_key));
-	free(c->api_key);
+	free_secret(c->api_key);
+	free(c->cacert);
+	free(c->cert);
+	free(c->cert_key);
+	free(c->cert_pass_env);
+	free(c->cert_pass_cmd);
+	free(c->cert_pass_file);
+	free_secret(c->cert_pass);
 	free(c->api_key_file);
 	free(c->api_version);
 	json_object_put(c->options);

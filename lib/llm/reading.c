@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #define RETRIES 3
+#define BLANKS_MAX 4096	/* bytes that may say nothing at the beginning */
 
 static const struct llm_sink nowhere;
 
@@ -199,7 +200,7 @@ find_form(struct reading *rd, const char *type)
 	for (i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
 		if (strncmp(p, fields[i], strlen(fields[i])) == 0)
 			rd->form = FORM_STREAM;
-	if (rd->form == FORM_UNKNOWN && strlen(p) > 5)
+	if (rd->form == FORM_UNKNOWN && (strlen(p) > 5 || rd->whole.len > BLANKS_MAX))
 		rd->form = strncasecmp(type, "text/event-stream", 17) == 0 ? FORM_STREAM : FORM_JSON;
 }
 
@@ -296,6 +297,10 @@ post(struct reading *rd, const struct buf *bytes, struct err *e)
 	struct http_post p = {
 		.base_url = c->base_url != NULL ? c->base_url : rd->api->base_url,
 		.key = c->api_key,
+		.cacert = c->cacert,
+		.cert = c->cert,
+		.cert_key = c->cert_key != NULL && c->cert_key[0] != '\0' ? c->cert_key : NULL,
+		.cert_pass = c->cert_pass,
 		.body = bytes->data,
 		.len = bytes->len,
 		.timeout = llm_timeout(c),

@@ -72,6 +72,7 @@ whole(void)
 	    "name: journal\n"
 	    "prompt: You are a daily journal companion.\n"
 	    "model: {provider: openai, model: gpt-5, base_url: 'http://127.0.0.1:1/v1', api_key_env: K, api_key_cmd: pass x,\n"
+	    "        api_key_file: k, cacert: ca, cert: /c.pem, cert_key: sub/key, cert_pass_env: P, cert_pass_cmd: pass y, cert_pass_file: p,\n"
 	    "        temperature: 0.7, max_tokens: 100, timeout: 1.5, cache: true}\n"
 	    "knowledge:\n"
 	    "  store: disk:./journal-state\n"
@@ -112,6 +113,13 @@ whole(void)
 	is_str(a.model.base_url, "http://127.0.0.1:1/v1", "model: base_url");
 	is_str(a.model.api_key_env, "K", "model: api_key_env");
 	is_str(a.model.api_key_cmd, "pass x", "model: api_key_cmd");
+	is_str(a.model.api_key_file, "/dir/k", "model: api_key_file is beside the file");
+	is_str(a.model.cacert, "/dir/ca", "model: cacert");
+	is_str(a.model.cert, "/c.pem", "model: cert");
+	is_str(a.model.cert_key, "/dir/sub/key", "model: cert_key");
+	is_str(a.model.cert_pass_env, "P", "model: cert_pass_env");
+	is_str(a.model.cert_pass_cmd, "pass y", "model: cert_pass_cmd");
+	is_str(a.model.cert_pass_file, "/dir/p", "model: cert_pass_file");
 	is_str(a.model.cwd, "/dir", "model: cwd");
 	ok(a.model.temperature == 0.7 && a.model.max_tokens == 100 && a.model.timeout == 1.5 && a.model.cache, "model: numbers");
 	is_str(a.store, "disk:/dir/./journal-state", "the store is beside the file");

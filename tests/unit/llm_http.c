@@ -1,4 +1,4 @@
-/* Whole calls of a Chat Completions server whose every byte is scripted. */
+/* Whole calls of a Chat Completions server whose every byte is scripted; over TLS with the certificates in $AG2_TEST_CERTS. */
 #include "tap.h"
 
 #include "base/alloc.h"
@@ -51,15 +51,18 @@ stop_server(void)
 static void
 start_server(void)
 {
-	const char *build = getenv("AG2_BUILD");
-	char *command = xasprintf("%s/tools/httpd -d -t 100 '%s'", build ? build : "build/release", tmpdir());
+	const char *build = getenv("AG2_BUILD"), *certs = getenv("AG2_TEST_CERTS");
+	char *tls = certs != NULL ? xasprintf("-c '%s/good.pem'", certs) : xstrdup("");
+	char *command = xasprintf("%s/tools/httpd -d -t 100 %s '%s'", build ? build : "build/release", tls, tmpdir());
 	struct buf out = BUF_INIT;
 	struct err e = ERR_INIT;
 	struct run r = { .shell = command, .out = &out, .timeout = 30 };
 
 	if (run(&r, &e) != 0)
 		bail("%s: %s", command, e.msg);
-	config.base_url = xasprintf("http://127.0.0.1:%ld/v1", strtol(out.data, NULL, 10));
+	config.base_url = xasprintf("http%s://127.0.0.1:%ld/v1", certs != NULL ? "s" : "", strtol(out.data, NULL, 10));
+	if (certs != NULL)
+		config.cacert = xasprintf("%s/ca.pem", certs);
 	config.api_key = xstrdup(KEY);
 	buf_reset(&out);
 	if (io_read_file(in_dir("pid"), &out, &e) < 0)
@@ -67,6 +70,7 @@ start_server(void)
 	server = (pid_t)atoi(out.data);
 	atexit(stop_server);
 	free(command);
+	free(tls);
 	buf_release(&out);
 }
 
@@ -633,5 +637,6 @@ main(void)
 	buf_release(&got.text);
 	free(config.base_url);
 	free(config.api_key);
+	free(config.cacert);
 	return done();
 }

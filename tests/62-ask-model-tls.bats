@@ -1,0 +1,1 @@
+62-ask-model.bats

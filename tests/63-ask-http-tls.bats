@@ -1,0 +1,1 @@
+63-ask-http.bats
