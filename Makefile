@@ -20,6 +20,11 @@ ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARN) $(HARDEN) -D_GNU_SOURCE -Ilib -DAG2_VE
 # A library is linked statically where its archive is there (a start is then twice as fast), libcurl never.
 static   = $(or $(wildcard $(shell $(CC) -print-file-name=lib$(1).a)),-l$(1))
 JSON_CFLAGS := $(shell pkg-config --cflags json-c 2>/dev/null)
+# TLS to a Redis server, where hiredis has it; see lib/store/redis_tls.h.
+shared = $(notdir $(realpath $(shell $(CC) -print-file-name=lib$(1).so)))
+ifneq ($(shell pkg-config --exists hiredis_ssl 2>/dev/null && echo yes),)
+ALL_CFLAGS += -DAG2_HIREDIS='"$(call shared,hiredis)"' -DAG2_HIREDIS_SSL='"$(call shared,hiredis_ssl)"'
+endif
 LIBS_BASE   = $(call static,json-c) $(call static,yaml) $(call static,sqlite3) $(call static,hiredis) -lm -lpthread -ldl
 LIBS_ag2-ask = -lcurl
 # The tests' HTTP server speaks TLS where there is a library for it.

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/run.h"
+#include "store/redis_tls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -160,6 +161,8 @@ take_address(struct redis_place *p, const char *at, size_t len, struct err *e)
 	return slash + 1 >= end ? 0 : number(slash + 1, (size_t)(end - slash - 1), 1000000, "number of a database", &p->db, e);
 }
 
+enum transport { TCP, SOCKET, TLS };
+
 struct url_options {
 	char *prefix, *password_cmd, *db;
 };
@@ -169,6 +172,7 @@ take_option(struct redis_place *p, struct url_options *u, const char *text, size
 {
 	struct { const char *name; char **to; } known[] = {
 		{ "prefix=", &u->prefix }, { "password_cmd=", &u->password_cmd }, { "db=", &u->db }, { "user=", &p->user },
+		{ "cacert=", &p->cacert }, { "cert=", &p->cert }, { "key=", &p->key },
 	};
 	size_t i, n;
 
@@ -224,15 +228,25 @@ take_password(struct redis_store *s, const char *command, struct err *e)
 	return status == 0 ? 0 : -1;
 }
 
+/* The URL goes on to programs that run elsewhere. */
 static int
-take_url(struct redis_store *s, const char *where, const char *own, bool socket, struct err *e)
+check_file(const char *file, const char *what, struct err *e)
+{
+	if (file == NULL || file[0] == '/')
+		return 0;
+	return err_set(e, ERR_USAGE, "the store's URL: %s= needs a whole path, from the root, not '%.100s'", what, file);
+}
+
+static int
+take_url(struct redis_store *s, const char *where, const char *own, enum transport over, struct err *e)
 {
 	const char *text = own;
 	size_t len = strlen(where), n;
 	struct url_options u = { 0 };
 	int rc = 0;
 
-	if (socket)
+	s->place.tls = over == TLS;
+	if (over == SOCKET)
 		rc = decode(where, len, &s->place.socket, e);
 	else if (len < 2 || memcmp(where, "//", 2) != 0)
 		rc = err_set(e, ERR_USAGE, "the store's URL: a server is redis://HOST:PORT/DB or redis+unix:/SOCKET");
@@ -243,6 +257,8 @@ take_url(struct redis_store *s, const char *where, const char *own, bool socket,
 			rc = take_option(&s->place, &u, text, n, e);
 	if (rc == 0 && u.db != NULL)
 		rc = number(u.db, strlen(u.db), 1000000, "number of a database", &s->place.db, e);
+	if (rc == 0)
+		rc = check_file(s->place.cacert, "cacert", e) < 0 || check_file(s->place.cert, "cert", e) < 0 || check_file(s->place.key, "key", e) < 0 ? -1 : 0;
 	if (rc == 0)
 		rc = take_prefix(s, u.prefix, e);
 	if (rc == 0)
@@ -364,13 +380,13 @@ redis_close(void *self)
 }
 
 static int
-open_any(void **self, const char *where, const char *own, const struct store_options *o, bool socket, struct err *e)
+open_any(void **self, const char *where, const char *own, const struct store_options *o, enum transport over, struct err *e)
 {
 	struct redis_store *s = xcalloc(1, sizeof(*s));
 	int rc;
 
 	s->o = *o;
-	rc = take_url(s, where, own, socket, e);
+	rc = take_url(s, where, own, over, e);
 	if (rc == 0)
 		rc = make_id(s->id, e);
 	if (rc == 0) {
@@ -389,13 +405,13 @@ open_any(void **self, const char *where, const char *own, const struct store_opt
 static int
 redis_open(void **self, const char *where, const char *own, const struct store_options *o, struct err *e)
 {
-	return open_any(self, where, own, o, false, e);
+	return open_any(self, where, own, o, TCP, e);
 }
 
 static int
 redis_unix_open(void **self, const char *where, const char *own, const struct store_options *o, struct err *e)
 {
-	return open_any(self, where, own, o, true, e);
+	return open_any(self, where, own, o, SOCKET, e);
 }
 
 /* ---- Looking ---- */
@@ -745,13 +761,14 @@ redis_commit(void *self, struct store_op *ops, size_t n, struct err *e)
 static int
 redis_tls_open(void **self, const char *where, const char *own, const struct store_options *o, struct err *e)
 {
-	return err_set(e, ERR_CONFIG, "rediss: this build speaks no TLS; a tunnel (stunnel, ssh -L) and redis:// or redis+unix: do");
+	return redis_tls_load(e) < 0 ? -1 : open_any(self, where, own, o, TLS, e);
 }
 
 static const char *const options[] = { "prefix=", "password_cmd=", "db=", "user=", NULL };
+static const char *const tls_options[] = { "prefix=", "password_cmd=", "db=", "user=", "cacert=", "cert=", "key=", NULL };
 
 #define COMMON \
-	.options = options, .close = redis_close, .stat = redis_stat, .list = redis_list, .file_open = redis_file_open, \
+	.close = redis_close, .stat = redis_stat, .list = redis_list, .file_open = redis_file_open, \
 	.file_read = redis_file_read, .file_close = redis_file_close, .commit = redis_commit, .lock = redis_lock, \
 	.lock_held = redis_lock_held, .unlock = redis_unlock, \
 	.watch = redis_watch, .watch_wait = redis_watch_wait, .watch_close = redis_watch_close, .check = redis_check
@@ -760,6 +777,7 @@ const struct store_backend store_redis = {
 	.scheme = "redis",
 	.summary = "redis://[USER@]HOST:PORT/DB?prefix=PREFIX, a Redis server or cluster, which AG2 can use at the same time",
 	.remote = true,
+	.options = options,
 	.open = redis_open,
 	COMMON
 };
@@ -767,14 +785,16 @@ const struct store_backend store_redis = {
 const struct store_backend store_redis_unix = {
 	.scheme = "redis+unix",
 	.summary = "redis+unix:/SOCKET?db=DB&prefix=PREFIX, the same on this host",
+	.options = options,
 	.open = redis_unix_open,
 	COMMON
 };
 
 const struct store_backend store_redis_tls = {
 	.scheme = "rediss",
-	.summary = "rediss://..., the same over TLS: not in this build",
+	.summary = REDIS_TLS_SUMMARY,
 	.remote = true,
+	.options = tls_options,
 	.open = redis_tls_open,
 	COMMON
 };

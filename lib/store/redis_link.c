@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/sha1.h"
+#include "store/redis_tls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +40,9 @@ redis_place_release(struct redis_place *p)
 	free(p->socket);
 	free(p->host);
 	free(p->user);
+	free(p->cacert);
+	free(p->cert);
+	free(p->key);
 	if (p->password != NULL)
 		explicit_bzero(p->password, strlen(p->password));
 	free(p->password);
@@ -172,6 +176,13 @@ redis_link_gone(struct redis_link *l)
 
 	if (l->c == NULL)
 		return true;
+	/* What TLS itself has to say comes as well. */
+	if (l->place->tls) {
+		if (redisBufferRead(l->c) == REDIS_OK && sdslen(l->c->reader->buf) == 0)
+			return false;
+		hang_up(l);
+		return true;
+	}
 	n = recv(l->c->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return false;
@@ -316,6 +327,7 @@ static const struct complaint {
 	{ "ERR invalid password", ERR_PERM, false, "it does not accept the password" },
 	{ "NOPERM", ERR_PERM, false, "this user may not do that there" },
 	{ "ERR The user executing the script can't", ERR_PERM, false, "this user may not do that there" },
+	{ "ERR ACL failure in script", ERR_PERM, false, "this user may not do that there" },
 	{ "DENIED", ERR_PERM, false, "it is in protected mode and lets in nobody from elsewhere" },
 	{ "OOM", ERR_IO, false, "it is out of memory (its maxmemory)" },
 	{ "MISCONF", ERR_IO, false, "it cannot save to its disk, and takes no changes" },
@@ -386,6 +398,28 @@ no_connection(struct redis_link *l, int error, struct err *e)
 	return error == EAGAIN ? LOST : REFUSED;
 }
 
+/* TLS over the new connection. */
+static enum outcome
+secure(struct redis_link *l, double deadline, struct err *e)
+{
+	const char *host = l->host != NULL ? l->host : l->place->host;
+	struct ssl_st *ssl = NULL;
+	enum outcome rc = DONE;
+	short events = 0;
+	int done = redis_tls_begin(l->c, l->place, host, &ssl, e);
+
+	while (done == 0 && rc == DONE)
+		if ((done = redis_tls_step(ssl, &events, e)) == 0)
+			rc = await(l, events, deadline, e);
+	if (done < 0) {
+		err_wrap(e, "%s", l->shown);
+		rc = FAILED;
+	}
+	if (rc != DONE)
+		hang_up(l);
+	return rc;
+}
+
 static enum outcome
 dial(struct redis_link *l, double deadline, struct err *e)
 {
@@ -409,7 +443,7 @@ dial(struct redis_link *l, double deadline, struct err *e)
 	if (error != 0)
 		return no_connection(l, error, e);
 	l->c->flags |= REDIS_CONNECTED;
-	return DONE;
+	return p->tls ? secure(l, deadline, e) : DONE;
 }
 
 /* A command of the beginning. A server without a password is no reason to stop when we have one. */

@@ -17,6 +17,7 @@ struct redis_place {
 	char *host;
 	int port;
 	bool tls;
+	char *cacert, *cert, *key;	/* with TLS, files: whom to trust, as whom to come; NULL: the system's authorities, nobody */
 	char *user;		/* NULL: the default user */
 	char *password;		/* NULL: none */
 	long db;
