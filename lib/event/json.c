@@ -521,6 +521,12 @@ json_get(struct json_object *obj, const char *key)
 	return v;
 }
 
+size_t
+json_count(struct json_object *list)
+{
+	return json_object_is_type(list, json_type_array) ? json_object_array_length(list) : 0;
+}
+
 const char *
 json_get_text(struct json_object *obj, const char *key, size_t *len)
 {

@@ -88,6 +88,8 @@ void json_fix_surrogate_escapes(struct buf *out, const char *text, size_t len);
 
 /* Member access that never fails: NULL when obj is no object, or has no such member. */
 struct json_object *json_get(struct json_object *obj, const char *key);
+/* The elements of an array; 0 of anything else. */
+size_t json_count(struct json_object *list);
 /* The bytes of a string member (len by json-c, NULs inside are kept), NULL when it is not a string. */
 const char *json_get_text(struct json_object *obj, const char *key, size_t *len);
 

@@ -173,6 +173,25 @@ answer_call(struct answer *a, long index, const char *id, const char *name, stru
 }
 
 void
+call_add_arguments(struct answer_call *c, struct json_object *value)
+{
+	if (json_object_is_type(value, json_type_string))
+		buf_add(&c->arguments, json_object_get_string(value), (size_t)json_object_get_string_len(value));
+	else if (value != NULL)
+		json_write(&c->arguments, value, JSON_COMPACT);
+}
+
+struct answer_call *
+answer_whole_call(struct answer *a, struct json_object *call, const char *id, const char *arguments, struct err *e)
+{
+	struct answer_call *c = answer_call(a, (long)a->calls_n, json_get_text(call, id, NULL), json_get_text(call, "name", NULL), e);
+
+	if (c != NULL)
+		call_add_arguments(c, json_get(call, arguments));
+	return c;
+}
+
+void
 answer_replay(struct answer *a, struct buf *line)
 {
 	size_t len;

@@ -33,7 +33,6 @@ version(const struct llm_config *c)
 struct body {
 	const struct llm_request *r;
 	struct buf *out;
-	bool first;			/* no message yet */
 	size_t user_from, user_to;	/* the content of the last user message that comes again in the next call; equal: none */
 	bool unstable;			/* what follows does not */
 	struct buf own;			/* blocks of the provider's tools, for the response that comes behind them */
@@ -44,27 +43,15 @@ struct body {
 static void
 open_message(struct body *b, const char *role)
 {
-	buf_addf(b->out, "%s{\"role\":\"%s\",\"content\":", b->first ? "" : ",", role);
-	b->first = false;
+	put_comma(b->out);
+	buf_addf(b->out, "{\"role\":\"%s\",\"content\":", role);
 }
 
 static void
 text_block(struct buf *out, const char *text, size_t len)
 {
-	buf_adds(out, "{\"type\":\"text\",");
+	buf_adds(out, "{\"type\":\"text\"");
 	put_member(out, "text", text, len);
-	buf_adds(out, "}");
-}
-
-static void
-source(struct buf *out, const char *type, const char *a, const char *a_text, const char *b, const char *b_text)
-{
-	buf_addf(out, "\"source\":{\"type\":\"%s\",", type);
-	put_member_str(out, a, a_text);
-	if (b != NULL) {
-		buf_adds(out, ",");
-		put_member_str(out, b, b_text);
-	}
 	buf_adds(out, "}");
 }
 
@@ -75,9 +62,8 @@ text_source(struct buf *out, const struct part *p)
 
 	part_decode(p, &bytes);
 	utf8_add_valid(&text, bytes.data, bytes.len);
-	buf_adds(out, "\"source\":{\"type\":\"text\",\"media_type\":\"text/plain\",");
+	put_member_str(out, "media_type", "text/plain");
 	put_member(out, "data", text.data, text.len);
-	buf_adds(out, "}");
 	buf_release(&bytes);
 	buf_release(&text);
 }
@@ -90,66 +76,45 @@ names_image(const char *file)
 	return type != NULL && strcmp(media_kind(type), "image") == 0;
 }
 
-/* An image or document, from where it is. */
-static int
-media_block(const struct body *b, struct buf *out, const struct part *p, struct err *e)
+/* Where an image or a document is. */
+static void
+put_source(struct buf *out, const struct part *p, bool as_text)
 {
-	bool image = p->form == PART_FILE ? names_image(part_member(p, "filename")) : strcmp(p->kind, "image") == 0;
-	const char *title = json_get_text(json_get(p->value, "vendor_metadata"), "filename", NULL), *media = part_member(p, "media_type");
+	const char *form = p->form == PART_FILE ? "file" : p->form == PART_URL ? "url" : as_text ? "text" : "base64";
 
-	if (p->form != PART_FILE && !image && strcmp(p->kind, "document") != 0 && (p->form != PART_URL || strcmp(p->kind, "binary") != 0))
-		return part_refuse(p, NAME, e);
-	buf_addf(out, "{\"type\":\"%s\",", image ? "image" : "document");
-	if (p->form == PART_FILE)
-		source(out, "file", "file_id", part_member(p, "file_id"), NULL, NULL);
-	else if (p->form == PART_URL)
-		source(out, "url", "url", part_member(p, "url"), NULL, NULL);
-	else if (!image && !b->r->as_ag2 && strncmp(media, "text/", 5) == 0)
+	put_name(out, "source");
+	buf_addf(out, "{\"type\":\"%s\"", form);
+	if (p->form == PART_FILE) {
+		put_member_str(out, "file_id", part_member(p, "file_id"));
+	} else if (p->form == PART_URL) {
+		put_member_str(out, "url", part_member(p, "url"));
+	} else if (as_text) {
 		text_source(out, p);
-	else
-		source(out, "base64", "media_type", media, "data", part_base64(p));
-	if (!image && title != NULL && !b->r->as_ag2) {
-		buf_adds(out, ",");
-		put_member_str(out, "title", title);
+	} else {
+		put_member_str(out, "media_type", part_member(p, "media_type"));
+		put_member_str(out, "data", part_base64(p));
 	}
 	buf_adds(out, "}");
-	return 0;
 }
 
 static int
-block(const struct body *b, struct buf *out, struct json_object *value, bool alone, struct err *e)
+block(const void *arg, struct buf *out, const struct part *p, struct err *e)
 {
-	struct part p;
-	int rc = part_read(&p, value, e);
+	bool as_ag2 = ((const struct body *)arg)->r->as_ag2, image;
+	const char *title = json_get_text(json_get(p->value, "vendor_metadata"), "filename", NULL);
 
-	if (rc == 0 && p.form == PART_TEXT && alone) {
-		put_string(out, p.text.data, p.text.len);
-	} else if (rc == 0 && p.form == PART_TEXT) {
-		text_block(out, p.text.data, p.text.len);
-	} else if (rc == 0) {
-		buf_adds(out, alone ? "[" : "");
-		rc = media_block(b, out, &p, e);
-		buf_adds(out, alone ? "]" : "");
+	if (p->form == PART_TEXT) {
+		text_block(out, p->text.data, p->text.len);
+		return 0;
 	}
-	part_release(&p);
-	return rc;
-}
-
-/* One text is a string, anything else an array. */
-static int
-content(const struct body *b, struct buf *out, struct json_object *parts, struct err *e)
-{
-	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
-
-	if (n == 1)
-		return block(b, out, json_object_array_get_idx(parts, 0), true, e);
-	buf_adds(out, "[");
-	for (i = 0; i < n; i++) {
-		buf_adds(out, i > 0 ? "," : "");
-		if (block(b, out, json_object_array_get_idx(parts, i), false, e) < 0)
-			return -1;
-	}
-	buf_adds(out, "]");
+	image = p->form == PART_FILE ? names_image(part_member(p, "filename")) : strcmp(p->kind, "image") == 0;
+	if (p->form != PART_FILE && !image && strcmp(p->kind, "document") != 0 && (p->form != PART_URL || strcmp(p->kind, "binary") != 0))
+		return part_refuse(p, NAME, e);
+	buf_addf(out, "{\"type\":\"%s\"", image ? "image" : "document");
+	put_source(out, p, !image && !as_ag2 && strncmp(part_member(p, "media_type"), "text/", 5) == 0);
+	if (!image && title != NULL && !as_ag2)
+		put_member_str(out, "title", title);
+	buf_adds(out, "}");
 	return 0;
 }
 
@@ -179,7 +144,7 @@ request(void *arg, struct json_object *parts, struct err *e)
 
 	open_message(b, "user");
 	from = b->out->len;
-	rc = content(b, b->out, parts, e);
+	rc = put_content(b->out, parts, CONTENT_PLAIN, block, b, e);
 	close_user(b, from);
 	return rc;
 }
@@ -197,34 +162,28 @@ summary(void *arg, const char *text, size_t len, struct err *e)
 	return 0;
 }
 
-static void
-separate(struct buf *blocks)
-{
-	if (blocks->len > 0)
-		buf_adds(blocks, ",");
-}
+/* What a call carries beside what every call has: of the program or toolset that made it. */
+static const char *const call_extras[] = { "caller", "toolset_name" };
+#define EXTRAS (sizeof(call_extras) / sizeof(call_extras[0]))
 
 static void
 tool_use(struct body *b, struct buf *blocks, struct json_object *call)
 {
-	static const char *const kept[] = { "caller", "toolset_name" };
-	struct json_object *vendor = json_get(call, "vendor_metadata"), *value;
-	size_t id_len = 0, name_len = 0, i;
-	const char *id = json_get_text(call, "id", &id_len), *name = json_get_text(call, "name", &name_len);
+	struct json_object *extra;
+	size_t i;
 
-	separate(blocks);
-	buf_adds(blocks, "{\"type\":\"tool_use\",");
-	put_member(blocks, "id", id, id_len);
-	buf_adds(blocks, ",");
-	put_member(blocks, "name", name, name_len);
-	buf_adds(blocks, ",\"input\":");
+	put_comma(blocks);
+	buf_adds(blocks, "{\"type\":\"tool_use\"");
+	put_member_of(blocks, "id", call, "id");
+	put_member_of(blocks, "name", call, "name");
+	put_name(blocks, "input");
 	put_arguments(blocks, call, b->r->as_ag2);
-	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-		value = json_get(vendor, kept[i]);
-		if (value == NULL)
+	for (i = 0; i < EXTRAS; i++) {
+		extra = json_get(json_get(call, "vendor_metadata"), call_extras[i]);
+		if (extra == NULL)
 			continue;
-		buf_addf(blocks, ",\"%s\":", kept[i]);
-		json_write(blocks, value, JSON_COMPACT);
+		put_name(blocks, call_extras[i]);
+		json_write(blocks, extra, JSON_COMPACT);
 	}
 	buf_adds(blocks, "}");
 }
@@ -237,10 +196,8 @@ thinking_blocks(struct buf *blocks, struct json_object *calls, size_t n)
 	    json_get(json_get(json_object_array_get_idx(calls, 0), "vendor_metadata"), "thinking") : NULL;
 	size_t i;
 
-	if (!json_object_is_type(thinking, json_type_array))
-		return;
-	for (i = 0; i < json_object_array_length(thinking); i++) {
-		separate(blocks);
+	for (i = 0; i < json_count(thinking); i++) {
+		put_comma(blocks);
 		json_write(blocks, json_object_array_get_idx(thinking, i), JSON_COMPACT);
 	}
 }
@@ -257,12 +214,12 @@ response(void *arg, struct json_object *data, struct err *e)
 	if (!b->r->as_ag2)
 		thinking_blocks(&blocks, calls, n);
 	if (b->own.len > 0) {
-		separate(&blocks);
+		put_comma(&blocks);
 		buf_add(&blocks, b->own.data, b->own.len);
 		buf_reset(&b->own);
 	}
 	if (text != NULL) {
-		separate(&blocks);
+		put_comma(&blocks);
 		text_block(&blocks, text, len);
 	}
 	for (i = 0; i < n; i++) {
@@ -272,9 +229,7 @@ response(void *arg, struct json_object *data, struct err *e)
 	}
 	if (blocks.len > 0) {
 		open_message(b, "assistant");
-		buf_addf(b->out, "[");
-		buf_add(b->out, blocks.data, blocks.len);
-		buf_adds(b->out, "]}");
+		buf_addf(b->out, "[%s]}", blocks.data);
 	}
 	buf_release(&blocks);
 	return 0;
@@ -283,25 +238,21 @@ response(void *arg, struct json_object *data, struct err *e)
 static int
 tool_result(struct body *b, struct buf *blocks, struct json_object *result, const char *toolset, struct err *e)
 {
-	size_t len = 0, n;
-	struct json_object *parts = result_parts(result, &n);
-	const char *id = json_get_text(result, "parent_id", &len);
+	struct json_object *parts = result_parts(result);
 	int rc = 0;
 
-	separate(blocks);
-	buf_adds(blocks, "{\"type\":\"tool_result\",");
-	put_member(blocks, "tool_use_id", id, len);
-	buf_adds(blocks, ",\"content\":");
+	put_comma(blocks);
+	buf_adds(blocks, "{\"type\":\"tool_result\"");
+	put_member_of(blocks, "tool_use_id", result, "parent_id");
+	put_name(blocks, "content");
 	if (says_nothing(parts) && !b->r->as_ag2)
 		put_string(blocks, NO_OUTPUT, strlen(NO_OUTPUT));
 	else
-		rc = content(b, blocks, parts, e);
+		rc = put_content(blocks, parts, CONTENT_PLAIN, block, b, e);
 	if (json_get(result, "error") != NULL)
 		buf_adds(blocks, ",\"is_error\":true");
-	if (toolset != NULL) {
-		buf_adds(blocks, ",");
+	if (toolset != NULL)
 		put_member_str(blocks, "toolset_name", toolset);
-	}
 	buf_adds(blocks, "}");
 	return rc;
 }
@@ -325,9 +276,7 @@ results(void *arg, struct json_object *const *items, size_t n, struct err *e)
 	if (rc == 0 && blocks.len > 0) {
 		open_message(b, "user");
 		from = b->out->len;
-		buf_adds(b->out, "[");
-		buf_add(b->out, blocks.data, blocks.len);
-		buf_adds(b->out, "]");
+		buf_addf(b->out, "[%s]", blocks.data);
 		close_user(b, from);
 	}
 	buf_release(&blocks);
@@ -342,7 +291,7 @@ replay(void *arg, const struct event_type *type, struct json_object *data, struc
 	struct json_object *block_data = json_get(json_get(data, "block"), "data");
 
 	if (strncmp(type->last, "Anthropic", 9) == 0 && block_data != NULL) {
-		separate(&b->own);
+		put_comma(&b->own);
 		put_sparse(&b->own, block_data);
 	}
 	return 0;
@@ -398,7 +347,8 @@ messages(struct body *b, struct err *e)
 			return event_wrap(r->events[i], e);
 		event_forget(r->events[i]);
 	}
-	buf_adds(b->out, ",\"messages\":[");
+	put_name(b->out, "messages");
+	buf_adds(b->out, "[");
 	rc = walk_history(r, &walk, b, e);
 	buf_adds(b->out, "]");
 	return rc;
@@ -435,9 +385,9 @@ system_prompt(struct body *b)
 
 	put_prompts(&text, b->r);
 	if (b->r->prompts_n > 0 && (text.len > 0 || b->r->as_ag2)) {
-		buf_adds(b->out, ",\"system\":");
+		put_name(b->out, "system");
 		if (b->r->config->cache) {
-			buf_adds(b->out, "[{\"type\":\"text\",");
+			buf_adds(b->out, "[{\"type\":\"text\"");
 			put_member(b->out, "text", text.data, text.len);
 			buf_adds(b->out, "," CACHE_MARK "}]");
 		} else {
@@ -448,20 +398,11 @@ system_prompt(struct body *b)
 }
 
 static void
-tools(struct buf *out, const struct llm_request *r)
+declare(struct buf *out, const struct llm_request *r, const struct llm_tool *t)
 {
-	size_t i;
-
-	if (r->tools_n == 0 && json_get(r->config->options, "tools") == NULL)
-		return;
-	buf_adds(out, ",\"tools\":[");
-	for (i = 0; i < r->tools_n; i++) {
-		buf_adds(out, i == 0 ? "{" : ",{");
-		put_declaration(out, &r->tools[i], "input_schema");
-		buf_adds(out, "}");
-	}
-	put_option_tools(out, r, r->tools_n);
-	buf_adds(out, "]");
+	buf_adds(out, "{");
+	put_declaration(out, t, "input_schema");
+	buf_adds(out, "}");
 }
 
 static int
@@ -503,7 +444,7 @@ settings(struct buf *out, const struct llm_request *r, struct err *e)
 static int
 anthropic_body(const struct llm_request *r, struct buf *out, struct err *e)
 {
-	struct body b = { .r = r, .out = out, .first = true, .own = BUF_INIT, .called = json_object_new_object(),
+	struct body b = { .r = r, .out = out, .own = BUF_INIT, .called = json_object_new_object(),
 		.resolved = json_object_new_object() };
 	int rc = check_version(r->config, e);
 
@@ -511,7 +452,7 @@ anthropic_body(const struct llm_request *r, struct buf *out, struct err *e)
 	put_member_str(out, "model", r->config->model);
 	if (rc == 0)
 		rc = settings(out, r, e);
-	tools(out, r);
+	put_tools(out, r, declare);
 	system_prompt(&b);
 	if (rc == 0)
 		rc = messages(&b, e);
@@ -528,14 +469,14 @@ anthropic_body(const struct llm_request *r, struct buf *out, struct err *e)
 
 struct state {
 	struct json_object *open;	/* the block that is being sent */
-	struct buf text;		/* its JSON or thinking so far */
-	struct buf signature;
+	struct buf input, thought, signature;	/* what came of it in pieces */
 	long blocks;			/* those before it */
 	struct json_object *thinking;	/* blocks to be given back with the results of the calls */
 	char *stop_reason;
 };
 
-static const struct state initial = { .text = BUF_INIT_MAX(ANSWER_MAX), .signature = BUF_INIT_MAX(ANSWER_MAX) };
+static const struct state initial = { .input = BUF_INIT_MAX(ANSWER_MAX), .thought = BUF_INIT_MAX(ANSWER_MAX),
+	.signature = BUF_INIT_MAX(ANSWER_MAX) };
 
 static void
 release(void *arg)
@@ -544,80 +485,60 @@ release(void *arg)
 
 	json_object_put(s->open);
 	json_object_put(s->thinking);
-	buf_release(&s->text);
+	buf_release(&s->input);
+	buf_release(&s->thought);
 	buf_release(&s->signature);
 	free(s->stop_reason);
 }
 
-/* Counts of a stream are cumulative: what a later frame tells replaces what an earlier one did. */
-static void
-take_usage(struct answer *a, struct json_object *usage)
-{
-	static const char *const names[] = { "input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens" };
-	double *const counts[] = { &a->usage.prompt, &a->usage.completion, &a->usage.cache_read, &a->usage.cache_creation }, n;
-	size_t i;
-
-	if (!json_object_is_type(usage, json_type_object))
-		return;
-	a->has_usage = true;
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		n = take_count(usage, names[i]);
-		if (n >= 0)
-			*counts[i] = n;
-	}
-	n = take_count(json_get(usage, "output_tokens_details"), "thinking_tokens");
-	if (n >= 0)
-		a->usage.thinking = n;
-	if (a->usage.prompt >= 0 && a->usage.completion >= 0)
-		a->usage.total = a->usage.prompt + a->usage.completion;
-}
+/* Those of a stream are cumulative: what a later frame tells replaces what an earlier one did. */
+static const struct usage_names counts = {
+	.prompt = "input_tokens",
+	.completion = "output_tokens",
+	.cache_read = "cache_read_input_tokens",
+	.cache_creation = "cache_creation_input_tokens",
+	.thinking = "output_tokens_details.thinking_tokens",
+};
 
 static char *
 vendor_metadata(struct json_object *use)
 {
-	static const char *const kept[] = { "caller", "toolset_name" };
 	struct json_object *vendor = json_object_new_object();
 	struct buf text = BUF_INIT;
 	size_t i;
 
-	for (i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		if (json_get(use, kept[i]) != NULL)
-			json_object_object_add(vendor, kept[i], json_object_get(json_get(use, kept[i])));
+	for (i = 0; i < EXTRAS; i++)
+		if (json_get(use, call_extras[i]) != NULL)
+			json_object_object_add(vendor, call_extras[i], json_object_get(json_get(use, call_extras[i])));
 	if (json_object_object_length(vendor) > 0)
 		json_write(&text, vendor, JSON_PYTHON);
 	json_object_put(vendor);
 	return text.len > 0 ? buf_detach(&text, NULL) : NULL;
 }
 
-/* `json`: its input as text; empty: it is in the block. */
 static int
-take_tool_use(struct reading *rd, struct json_object *use, const struct buf *json, struct err *e)
+take_tool_use(struct reading *rd, struct json_object *use, struct err *e)
 {
-	struct answer_call *c = answer_call(&rd->answer, (long)rd->answer.calls_n, json_get_text(use, "id", NULL),
-	    json_get_text(use, "name", NULL), e);
+	struct answer_call *c = answer_whole_call(&rd->answer, use, "id", "input", e);
 
 	if (c == NULL)
 		return -1;
-	if (json->len > 0)
-		buf_add(&c->arguments, json->data, json->len);
-	else if (json_get(use, "input") != NULL)
-		json_write(&c->arguments, json_get(use, "input"), JSON_COMPACT);
 	c->vendor_metadata = vendor_metadata(use);
 	return 0;
 }
 
 static int
-take_server_call(struct reading *rd, struct json_object *use, const struct buf *json, struct err *e)
+take_server_call(struct reading *rd, struct json_object *use, struct err *e)
 {
 	struct provider_item item = { "block", "anthropic.types.server_tool_use_block.ServerToolUseBlock", use };
 	struct buf arguments = BUF_INIT, line = BUF_INIT;
-	struct json_object *input;
+	struct json_object *input = json_get(use, "input"), *value;
 	struct call call;
 
-	if (json->len > 0) {
-		if (json_parse(&input, json->data, json->len, NULL) < 0)
+	if (json_object_is_type(input, json_type_string)) {
+		if (json_parse(&value, json_object_get_string(input), (size_t)json_object_get_string_len(input), NULL) < 0)
 			return reading_nonsense(rd, "the input of a tool of the provider is not JSON", e);
-		json_object_object_add(use, "input", input);
+		json_object_object_add(use, "input", value);
 	}
 	json_write(&arguments, json_get(use, "input"), JSON_PYTHON);
 	call = (struct call){ .id = (char *)json_get_text(use, "id", NULL), .name = (char *)json_get_text(use, "name", NULL),
@@ -669,10 +590,14 @@ keep_thinking(struct state *s, struct json_object *thought)
 	json_object_array_add(s->thinking, json_object_get(thought));
 }
 
-static struct json_object *
-text_object(const struct buf *b)
+/* What came in pieces is part of the block, as it would be of one that came whole. */
+static void
+settle(struct json_object *b, const char *member, struct buf *text)
 {
-	return json_object_new_string_len(b->data, (int)b->len);
+	join_halves(text);
+	if (text->len > 0)
+		json_object_object_add(b, member, json_object_new_string_len(text->data, (int)text->len));
+	buf_reset(text);
 }
 
 /* A block that is whole. Its text was given out as it came. */
@@ -684,15 +609,10 @@ take_block(struct reading *rd, struct json_object *b, struct err *e)
 
 	if (type == NULL)
 		return reading_nonsense(rd, "a block has no type", e);
-	join_halves(&s->text);
 	if (strcmp(type, "tool_use") == 0)
-		return take_tool_use(rd, b, &s->text, e);
+		return take_tool_use(rd, b, e);
 	if (strcmp(type, "server_tool_use") == 0)
-		return take_server_call(rd, b, &s->text, e);
-	if (strcmp(type, "thinking") == 0 && s->text.len > 0)
-		json_object_object_add(b, "thinking", text_object(&s->text));
-	if (strcmp(type, "thinking") == 0 && s->signature.len > 0)
-		json_object_object_add(b, "signature", text_object(&s->signature));
+		return take_server_call(rd, b, e);
 	if (strcmp(type, "thinking") == 0 || strcmp(type, "redacted_thinking") == 0)
 		keep_thinking(s, b);
 	else
@@ -736,23 +656,31 @@ static int
 block_delta(struct reading *rd, struct json_object *frame, struct err *e)
 {
 	struct state *s = rd->state;
+	const struct {
+		const char *type, *member;
+		struct buf *to;		/* NULL: text, which is given out */
+	} deltas[] = {
+		{ "text_delta", "text", NULL },
+		{ "input_json_delta", "partial_json", &s->input },
+		{ "thinking_delta", "thinking", &s->thought },
+		{ "signature_delta", "signature", &s->signature },
+	};
 	struct json_object *delta = json_get(frame, "delta");
 	const char *type = json_get_text(delta, "type", NULL), *text;
-	size_t len;
+	size_t len, i;
 
 	if (at_open_block(rd, frame, e) < 0)
 		return -1;
 	if (type == NULL)
 		return reading_nonsense(rd, "a piece has no type", e);
-	if (strcmp(type, "text_delta") == 0 && (text = json_get_text(delta, "text", &len)) != NULL)
-		return reading_text(rd, text, len, e);
-	if (strcmp(type, "input_json_delta") == 0 && (text = json_get_text(delta, "partial_json", &len)) != NULL)
-		buf_add(&s->text, text, len);
-	else if (strcmp(type, "thinking_delta") == 0 && (text = json_get_text(delta, "thinking", &len)) != NULL)
-		buf_add(&s->text, text, len);
-	else if (strcmp(type, "signature_delta") == 0 && (text = json_get_text(delta, "signature", &len)) != NULL)
-		buf_add(&s->signature, text, len);
-	return s->text.over ? reading_nonsense(rd, "a block is too large", e) : 0;
+	for (i = 0; i < sizeof(deltas) / sizeof(deltas[0]); i++) {
+		text = strcmp(type, deltas[i].type) == 0 ? json_get_text(delta, deltas[i].member, &len) : NULL;
+		if (text != NULL && deltas[i].to == NULL)
+			return reading_text(rd, text, len, e);
+		if (text != NULL)
+			buf_add(deltas[i].to, text, len);
+	}
+	return s->input.over || s->thought.over || s->signature.over ? reading_nonsense(rd, "a block is too large", e) : 0;
 }
 
 static int
@@ -763,12 +691,13 @@ block_stop(struct reading *rd, struct json_object *frame, struct err *e)
 
 	if (at_open_block(rd, frame, e) < 0)
 		return -1;
+	settle(s->open, "input", &s->input);
+	settle(s->open, "thinking", &s->thought);
+	settle(s->open, "signature", &s->signature);
 	rc = take_block(rd, s->open, e);
 	json_object_put(s->open);
 	s->open = NULL;
 	s->blocks++;
-	buf_reset(&s->text);
-	buf_reset(&s->signature);
 	return rc;
 }
 
@@ -780,7 +709,7 @@ message_start(struct reading *rd, struct json_object *message, struct err *e)
 	take_name(&rd->answer.model, message, "model");
 	if (rd->answer.model == NULL)
 		rd->answer.model = xstrdup(rd->r->config->model);
-	take_usage(&rd->answer, json_get(message, "usage"));
+	take_usage(&rd->answer, json_get(message, "usage"), &counts);
 	return 0;
 }
 
@@ -799,17 +728,16 @@ static int
 whole_message(struct reading *rd, struct json_object *message, struct err *e)
 {
 	struct state *s = rd->state;
-	struct json_object *blocks = json_get(message, "content");
-	size_t i, n = json_object_is_type(blocks, json_type_array) ? json_object_array_length(blocks) : 0;
+	struct json_object *blocks = json_get(message, "content"), *b;
+	size_t i;
 
-	if (json_get(message, "error") != NULL)
-		return reading_error(rd, message, e);
 	take_name(&rd->answer.model, message, "model");
-	take_usage(&rd->answer, json_get(message, "usage"));
-	for (i = 0; i < n; i++)
-		if (give_block_text(rd, json_object_array_get_idx(blocks, i), e) < 0 ||
-		    take_block(rd, json_object_array_get_idx(blocks, i), e) < 0)
+	take_usage(&rd->answer, json_get(message, "usage"), &counts);
+	for (i = 0; i < json_count(blocks); i++) {
+		b = json_object_array_get_idx(blocks, i);
+		if (give_block_text(rd, b, e) < 0 || take_block(rd, b, e) < 0)
 			return -1;
+	}
 	take_name(&s->stop_reason, message, "stop_reason");
 	rd->complete = s->stop_reason != NULL;
 	return 0;
@@ -825,8 +753,6 @@ frame(struct reading *rd, const char *event, struct json_object *frame, bool who
 		return whole_message(rd, frame, e);
 	if (type == NULL)
 		type = event;
-	if (strcmp(type, "error") == 0 || json_get(frame, "error") != NULL)
-		return reading_error(rd, frame, e);
 	if (strcmp(type, "message_start") == 0)
 		return message_start(rd, json_get(frame, "message"), e);
 	if (strcmp(type, "content_block_start") == 0)
@@ -838,7 +764,7 @@ frame(struct reading *rd, const char *event, struct json_object *frame, bool who
 	if (strcmp(type, "message_stop") == 0)
 		return message_stop(rd, e);
 	if (strcmp(type, "message_delta") == 0) {
-		take_usage(&rd->answer, json_get(frame, "usage"));
+		take_usage(&rd->answer, json_get(frame, "usage"), &counts);
 		take_name(&s->stop_reason, json_get(frame, "delta"), "stop_reason");
 	}
 	return 0;	/* ping, and what is new */
@@ -908,14 +834,4 @@ static const struct api api = {
 	.release = release,
 };
 
-static int
-anthropic_call(const struct llm_request *r, const struct buf *body, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
-{
-	return api_call(&api, r, body, sink, reply, e);
-}
-
-const struct provider provider_anthropic = {
-	.api = &api,
-	.body = anthropic_body,
-	.call = anthropic_call,
-};
+const struct provider provider_anthropic = { .body = anthropic_body, .api = &api };

@@ -25,15 +25,14 @@
 struct body {
 	const struct llm_request *r;
 	struct buf *out;
-	bool first;		/* no content yet */
 	struct buf own;		/* parts of the provider's tools, for the response that comes behind them */
 };
 
 static void
 open_content(struct body *b)
 {
-	buf_adds(b->out, b->first ? "{\"parts\":[" : ",{\"parts\":[");
-	b->first = false;
+	put_comma(b->out);
+	buf_adds(b->out, "{\"parts\":[");
 }
 
 static void
@@ -52,7 +51,7 @@ text_part(struct buf *out, const char *text, size_t len)
 
 /* Base64 of one alphabet in the other. */
 static void
-put_base64(struct buf *out, const char *text, bool url_safe)
+put_base64(struct buf *out, const char *name, const char *text, bool url_safe)
 {
 	struct buf copy = BUF_INIT;
 	char *c;
@@ -64,7 +63,7 @@ put_base64(struct buf *out, const char *text, bool url_safe)
 		else
 			*c = *c == '-' ? '+' : *c == '_' ? '/' : *c;
 	}
-	put_string(out, copy.data, copy.len);
+	put_member(out, name, copy.data, copy.len);
 	buf_release(&copy);
 }
 
@@ -76,10 +75,8 @@ file_data(struct buf *out, const char *base, const char *uri, const char *media)
 	buf_addf(&whole, "%s%s", base, uri);
 	buf_adds(out, "{\"fileData\":{");
 	put_member(out, "fileUri", whole.data, whole.len);
-	if (media != NULL) {
-		buf_adds(out, ",");
+	if (media != NULL)
 		put_member_str(out, "mimeType", media);
-	}
 	buf_adds(out, "}}");
 	buf_release(&whole);
 }
@@ -89,8 +86,7 @@ inline_data(struct buf *out, const struct part *p, bool as_ag2)
 {
 	buf_adds(out, "{\"inlineData\":{");
 	put_member_str(out, "mimeType", part_member(p, "media_type"));
-	buf_adds(out, ",\"data\":");
-	put_base64(out, part_base64(p), as_ag2);
+	put_base64(out, "data", part_base64(p), as_ag2);
 	buf_adds(out, "}}");
 }
 
@@ -108,25 +104,28 @@ media_part(const struct body *b, struct buf *out, const struct part *p)
 }
 
 static int
+request_part(void *arg, struct part *p, struct err *e)
+{
+	struct body *b = arg;
+
+	put_comma(b->out);
+	if (p->form == PART_TEXT)
+		text_part(b->out, p->text.data, p->text.len);
+	else
+		media_part(b, b->out, p);
+	return 0;
+}
+
+static int
 request(void *arg, struct json_object *parts, struct err *e)
 {
 	struct body *b = arg;
-	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
-	struct part p;
-	int rc = 0;
+	int rc;
 
-	if (n == 0)
+	if (json_count(parts) == 0)
 		return 0;
 	open_content(b);
-	for (i = 0; rc == 0 && i < n; i++) {
-		buf_adds(b->out, i > 0 ? "," : "");
-		rc = part_read(&p, json_object_array_get_idx(parts, i), e);
-		if (rc == 0 && p.form == PART_TEXT)
-			text_part(b->out, p.text.data, p.text.len);
-		else if (rc == 0)
-			media_part(b, b->out, &p);
-		part_release(&p);
-	}
+	rc = each_part(parts, request_part, b, e);
 	close_content(b, "user");
 	return rc;
 }
@@ -156,13 +155,10 @@ put_signature(const struct body *b, struct buf *out, struct json_object *call, b
 {
 	const char *signature = json_get_text(json_get(call, "thought_signature"), "__bytes__", NULL);
 
-	if (signature != NULL) {
-		buf_adds(out, ",\"thoughtSignature\":");
-		put_base64(out, signature, b->r->as_ag2);
-	} else if (first && !b->r->as_ag2 && wants_signatures(b->r->config->model)) {
-		buf_adds(out, ",");
+	if (signature != NULL)
+		put_base64(out, "thoughtSignature", signature, b->r->as_ag2);
+	else if (first && !b->r->as_ag2 && wants_signatures(b->r->config->model))
 		put_member_str(out, "thoughtSignature", NO_SIGNATURE);
-	}
 }
 
 static int
@@ -170,19 +166,17 @@ function_call(const struct body *b, struct buf *out, struct json_object *call, b
 {
 	struct json_object *args = call_arguments(call);
 	bool object = json_object_is_type(args, json_type_object);
-	const char *id = json_get_text(call, "id", NULL), *name = json_get_text(call, "name", NULL);
+	const char *name = json_get_text(call, "name", NULL);
 
 	json_object_put(args);
 	if (b->r->as_ag2 && !object)
 		return err_set(e, ERR_DATA, "the arguments of a call of '%.100s' are no object: they cannot be sent to %s", name ? name : "", NAME);
+	put_comma(out);
 	buf_adds(out, "{\"functionCall\":{\"args\":");
 	put_arguments(out, call, b->r->as_ag2);
-	if (id != NULL && !b->r->as_ag2) {
-		buf_adds(out, ",");
-		put_member_str(out, "id", id);
-	}
-	buf_adds(out, ",");
-	put_member_str(out, "name", name != NULL ? name : "");
+	if (json_get(call, "id") != NULL && !b->r->as_ag2)
+		put_member_of(out, "id", call, "id");
+	put_member_of(out, "name", call, "name");
 	buf_adds(out, "}");
 	put_signature(b, out, call, first);
 	buf_adds(out, "}");
@@ -202,13 +196,11 @@ response(void *arg, struct json_object *data, struct err *e)
 	buf_add(&parts, b->own.data, b->own.len);
 	buf_reset(&b->own);
 	if (text != NULL) {
-		buf_adds(&parts, parts.len > 0 ? "," : "");
+		put_comma(&parts);
 		text_part(&parts, text, len);
 	}
-	for (i = 0; rc == 0 && i < n; i++) {
-		buf_adds(&parts, parts.len > 0 ? "," : "");
+	for (i = 0; rc == 0 && i < n; i++)
 		rc = function_call(b, &parts, json_object_array_get_idx(calls, i), i == 0, e);
-	}
 	if (rc == 0 && parts.len > 0) {
 		open_content(b);
 		buf_add(b->out, parts.data, parts.len);
@@ -220,34 +212,29 @@ response(void *arg, struct json_object *data, struct err *e)
 
 /* What a tool gave, taken apart: the texts as JSON strings, the media as parts. */
 struct output {
+	const struct body *b;
 	struct buf texts, media, alone;
 	size_t n;
 };
 
 static int
-read_output(const struct body *b, struct output *o, struct json_object *result, struct err *e)
+output_part(void *arg, struct part *p, struct err *e)
 {
-	size_t i, n;
-	struct json_object *parts = result_parts(result, &n);
-	struct part p;
-	int rc = 0;
+	struct output *o = arg;
 
-	for (i = 0; rc == 0 && i < n; i++) {
-		rc = part_read(&p, json_object_array_get_idx(parts, i), e);
-		if (rc == 0 && p.form == PART_TEXT) {
-			buf_adds(&o->texts, o->n++ > 0 ? "," : "");
-			put_string(&o->texts, p.text.data, p.text.len);
-			buf_reset(&o->alone);
-			buf_add(&o->alone, p.text.data, p.text.len);
-		} else if (rc == 0 && p.form != PART_FILE && (strcmp(p.kind, "image") == 0 || strcmp(p.kind, "document") == 0)) {
-			buf_adds(&o->media, o->media.len > 0 ? "," : "");
-			media_part(b, &o->media, &p);
-		} else if (rc == 0) {
-			rc = part_refuse(&p, NAME " as the result of a tool", e);
-		}
-		part_release(&p);
+	if (p->form == PART_TEXT) {
+		put_comma(&o->texts);
+		put_string(&o->texts, p->text.data, p->text.len);
+		buf_reset(&o->alone);
+		buf_add(&o->alone, p->text.data, p->text.len);
+		o->n++;
+		return 0;
 	}
-	return rc;
+	if (p->form == PART_FILE || (strcmp(p->kind, "image") != 0 && strcmp(p->kind, "document") != 0))
+		return part_refuse(p, NAME " as the result of a tool", e);
+	put_comma(&o->media);
+	media_part(o->b, &o->media, p);
+	return 0;
 }
 
 static void
@@ -264,9 +251,7 @@ put_response(const struct body *b, struct buf *out, const struct output *o, bool
 	} else if (o->n == 0) {
 		buf_adds(out, "{}");
 	} else {
-		buf_addf(out, "{\"%s\":%s", name, o->n > 1 ? "[" : "");
-		buf_add(out, o->texts.data, o->texts.len);
-		buf_adds(out, o->n > 1 ? "]}" : "}");
+		buf_addf(out, o->n > 1 ? "{\"%s\":[%s]}" : "{\"%s\":%s}", name, o->texts.data);
 	}
 	json_object_put(value);
 }
@@ -274,23 +259,18 @@ put_response(const struct body *b, struct buf *out, const struct output *o, bool
 static int
 function_response(struct body *b, struct json_object *result, struct err *e)
 {
-	struct output o = { BUF_INIT, BUF_INIT, BUF_INIT, 0 };
-	const char *id = json_get_text(result, "parent_id", NULL), *name = json_get_text(result, "name", NULL);
-	int rc = read_output(b, &o, result, e);
+	struct output o = { b, BUF_INIT, BUF_INIT, BUF_INIT, 0 };
+	int rc = each_part(result_parts(result), output_part, &o, e);
 
+	put_comma(b->out);
 	buf_adds(b->out, "{\"functionResponse\":{");
-	if (id != NULL && !b->r->as_ag2) {
-		put_member_str(b->out, "id", id);
-		buf_adds(b->out, ",");
-	}
-	put_member_str(b->out, "name", name != NULL ? name : "");
-	buf_adds(b->out, ",\"response\":");
+	if (json_get(result, "parent_id") != NULL && !b->r->as_ag2)
+		put_member_of(b->out, "id", result, "parent_id");
+	put_member_of(b->out, "name", result, "name");
+	put_name(b->out, "response");
 	put_response(b, b->out, &o, json_get(result, "error") != NULL);
-	if (o.media.len > 0) {
-		buf_adds(b->out, ",\"parts\":[");
-		buf_add(b->out, o.media.data, o.media.len);
-		buf_adds(b->out, "]");
-	}
+	if (o.media.len > 0)
+		buf_addf(b->out, ",\"parts\":[%s]", o.media.data);
 	buf_adds(b->out, "}}");
 	buf_release(&o.texts);
 	buf_release(&o.media);
@@ -307,10 +287,8 @@ results(void *arg, struct json_object *const *items, size_t n, struct err *e)
 	int rc = 0;
 
 	open_content(b);
-	for (i = 0; rc == 0 && i < n; i++) {
-		buf_adds(b->out, i > 0 ? "," : "");
+	for (i = 0; rc == 0 && i < n; i++)
 		rc = function_response(b, items[i], e);
-	}
 	close_content(b, "user");
 	return rc;
 }
@@ -359,7 +337,7 @@ replay(void *arg, const struct event_type *type, struct json_object *data, struc
 	if (strncmp(type->last, "Gemini", 6) != 0 || part == NULL)
 		return 0;
 	part = renamed(part, true);
-	buf_adds(&b->own, b->own.len > 0 ? "," : "");
+	put_comma(&b->own);
 	put_sparse(&b->own, part);
 	json_object_put(part);
 	return 0;
@@ -374,14 +352,15 @@ system_instruction(struct buf *out, const struct llm_request *r)
 
 	put_prompts(&text, r);
 	if (text.len > 0) {
-		put_comma(out);
-		buf_adds(out, "\"systemInstruction\":{\"parts\":[");
+		put_name(out, "systemInstruction");
+		buf_adds(out, "{\"parts\":[");
 		text_part(out, text.data, text.len);
 		buf_adds(out, "],\"role\":\"user\"}");
 	}
 	buf_release(&text);
 }
 
+/* Ours are one tool, with all declarations. */
 static void
 tools(struct buf *out, const struct llm_request *r)
 {
@@ -389,15 +368,15 @@ tools(struct buf *out, const struct llm_request *r)
 
 	if (r->tools_n == 0 && json_get(r->config->options, "tools") == NULL)
 		return;
-	put_comma(out);
-	buf_adds(out, "\"tools\":[");
+	put_name(out, "tools");
+	buf_adds(out, "[");
 	for (i = 0; i < r->tools_n; i++) {
 		buf_adds(out, i == 0 ? "{\"functionDeclarations\":[{" : ",{");
 		put_declaration(out, &r->tools[i], "parametersJsonSchema");
 		buf_adds(out, "}");
 	}
 	buf_adds(out, r->tools_n > 0 ? "]}" : "");
-	put_option_tools(out, r, r->tools_n > 0);
+	put_option_tools(out, r);
 	buf_adds(out, "]");
 }
 
@@ -418,15 +397,15 @@ settings(struct buf *out, const struct llm_request *r, struct err *e)
 static int
 gemini_body(const struct llm_request *r, struct buf *out, struct err *e)
 {
-	struct body b = { .r = r, .out = out, .first = true, .own = BUF_INIT };
+	struct body b = { r, out, BUF_INIT };
 	int rc;
 
 	buf_adds(out, "{");
 	rc = settings(out, r, e);
 	tools(out, r);
 	system_instruction(out, r);
-	put_comma(out);
-	buf_adds(out, "\"contents\":[");
+	put_name(out, "contents");
+	buf_adds(out, "[");
 	if (rc == 0)
 		rc = walk_history(r, &walk, &b, e);
 	buf_adds(out, "]}");
@@ -449,32 +428,23 @@ release(void *arg)
 	free(((struct state *)arg)->code_id);
 }
 
-static void
-take_usage(struct answer *a, struct json_object *usage)
-{
-	if (!json_object_is_type(usage, json_type_object))
-		return;
-	a->has_usage = true;
-	a->usage.prompt = take_count(usage, "promptTokenCount");
-	a->usage.completion = take_count(usage, "candidatesTokenCount");
-	a->usage.total = take_count(usage, "totalTokenCount");
-	a->usage.cache_read = take_count(usage, "cachedContentTokenCount");
-	a->usage.thinking = take_count(usage, "thoughtsTokenCount");
-}
+static const struct usage_names counts = {
+	.prompt = "promptTokenCount",
+	.completion = "candidatesTokenCount",
+	.total = "totalTokenCount",
+	.cache_read = "cachedContentTokenCount",
+	.thinking = "thoughtsTokenCount",
+};
 
 static int
 take_call(struct reading *rd, struct json_object *part, struct err *e)
 {
-	struct json_object *call = json_get(part, "functionCall");
 	const char *signature = json_get_text(part, "thoughtSignature", NULL);
-	struct answer_call *c = answer_call(&rd->answer, (long)rd->answer.calls_n, json_get_text(call, "id", NULL),
-	    json_get_text(call, "name", NULL), e);
+	struct answer_call *c = answer_whole_call(&rd->answer, json_get(part, "functionCall"), "id", "args", e);
 	char *p;
 
 	if (c == NULL)
 		return -1;
-	if (json_get(call, "args") != NULL)
-		json_write(&c->arguments, json_get(call, "args"), JSON_COMPACT);
 	if (signature == NULL)
 		return 0;
 	c->signature = xstrdup(signature);
@@ -552,10 +522,10 @@ static int
 take_candidate(struct reading *rd, struct json_object *candidate, struct err *e)
 {
 	struct json_object *parts = json_get(json_get(candidate, "content"), "parts");
-	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
+	size_t i;
 	const char *reason = json_get_text(candidate, "finishReason", NULL);
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < json_count(parts); i++)
 		if (take_part(rd, json_object_array_get_idx(parts, i), e) < 0)
 			return -1;
 	if (reason == NULL || strcmp(reason, "FINISH_REASON_UNSPECIFIED") == 0)
@@ -570,22 +540,17 @@ take_candidate(struct reading *rd, struct json_object *candidate, struct err *e)
 static int
 frame(struct reading *rd, const char *event, struct json_object *frame, bool whole, struct err *e)
 {
-	struct json_object *candidates = json_get(frame, "candidates"), *candidate, *index;
-	size_t i, n = json_object_is_type(candidates, json_type_array) ? json_object_array_length(candidates) : 0;
+	struct json_object *candidates = json_get(frame, "candidates"), *candidate;
+	size_t i;
 	const char *blocked = json_get_text(json_get(frame, "promptFeedback"), "blockReason", NULL);
 
-	if (json_get(frame, "error") != NULL)
-		return reading_error(rd, frame, e);
 	if (blocked != NULL)
 		return err_set(e, ERR_UNAVAIL, "the model's server blocked the prompt (%.60s)", blocked);
 	take_name(&rd->answer.model, frame, "modelVersion");
-	take_usage(&rd->answer, json_get(frame, "usageMetadata"));
-	for (i = 0; i < n; i++) {
+	take_usage(&rd->answer, json_get(frame, "usageMetadata"), &counts);
+	for (i = 0; i < json_count(candidates); i++) {
 		candidate = json_object_array_get_idx(candidates, i);
-		index = json_get(candidate, "index");
-		if (index != NULL && json_object_get_int64(index) != 0)
-			continue;
-		if (take_candidate(rd, candidate, e) < 0)
+		if (take_count(candidate, "index") <= 0 && take_candidate(rd, candidate, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -626,14 +591,4 @@ static const struct api api = {
 	.release = release,
 };
 
-static int
-gemini_call(const struct llm_request *r, const struct buf *body, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
-{
-	return api_call(&api, r, body, sink, reply, e);
-}
-
-const struct provider provider_gemini = {
-	.api = &api,
-	.body = gemini_body,
-	.call = gemini_call,
-};
+const struct provider provider_gemini = { .body = gemini_body, .api = &api };

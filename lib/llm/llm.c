@@ -4,7 +4,7 @@
 #include "llm/cassette.h"
 #include "llm/context.h"
 #include "llm/origin.h"
-#include "llm/provider.h"
+#include "llm/reading.h"
 
 #include <stdlib.h>
 
@@ -115,12 +115,19 @@ tap_text(void *arg, const char *text, size_t len, struct err *e)
 }
 
 static int
+call(const struct provider *p, const struct llm_request *r, const struct buf *body, const struct llm_sink *sink, struct llm_reply *reply,
+    struct err *e)
+{
+	return p->api != NULL ? api_call(p->api, r, body, sink, reply, e) : p->call(r, body, sink, reply, e);
+}
+
+static int
 recorded_call(const struct provider *p, const struct llm_request *r, const struct buf *body, const struct llm_sink *sink,
     struct llm_reply *reply, struct err *e)
 {
 	struct tap tap = { sink, json_object_new_array() };
 	struct llm_sink tapped = { tap_text, &tap };
-	int rc = p->call(r, body, &tapped, reply, e);
+	int rc = call(p, r, body, &tapped, reply, e);
 
 	if (rc == 0)
 		rc = cassette_add(recording, r, p->lines, body, tap.pieces, reply, e);
@@ -149,7 +156,7 @@ llm_call(const struct llm_request *r, int (*on_text)(void *arg, const char *text
 	else if (recording != NULL)
 		rc = recorded_call(p, r, &body, &sink, reply, e);
 	else
-		rc = p->call(r, &body, &sink, reply, e);
+		rc = call(p, r, &body, &sink, reply, e);
 out:
 	if (rc < 0 && replaying == NULL)
 		origin_name(p, r, e);

@@ -7,8 +7,6 @@
 
 #include "base/alloc.h"
 
-#include <stdlib.h>
-
 #define NAME "ollama"
 
 /* ---- the request ---- */
@@ -16,84 +14,83 @@
 struct body {
 	const struct llm_request *r;
 	struct buf *out;
-	bool first;		/* no message yet */
 };
 
 static void
 open_message(struct body *b, const char *role)
 {
-	buf_addf(b->out, "%s{\"role\":\"%s\",", b->first ? "" : ",", role);
-	b->first = false;
+	put_comma(b->out);
+	buf_addf(b->out, "{\"role\":\"%s\"", role);
 }
 
 static int
-text_message(void *arg, const char *text, size_t len, struct err *e)
+text_message(struct body *b, const char *role, const char *text, size_t len)
 {
-	struct body *b = arg;
-
-	open_message(b, "user");
+	open_message(b, role);
 	put_member(b->out, "content", text, len);
 	buf_adds(b->out, "}");
 	return 0;
 }
 
-/* All text joined by newlines, text documents included, all images in a list. */
 static int
-split(const struct body *b, struct json_object *parts, struct buf *text, struct buf *images, struct err *e)
+summary(void *b, const char *text, size_t len, struct err *e)
 {
-	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
-	struct part p;
-	bool any = false;
-	int rc = 0;
+	return text_message(b, "user", text, len);
+}
 
-	for (i = 0; rc == 0 && i < n; i++) {
-		rc = part_read(&p, json_object_array_get_idx(parts, i), e);
-		if (rc == 0 && !b->r->as_ag2)
-			part_as_text(&p);
-		if (rc == 0 && p.form == PART_TEXT) {
-			buf_adds(text, any ? "\n" : "");
-			buf_add(text, p.text.data, p.text.len);
-			any = true;
-		} else if (rc == 0 && p.form == PART_BINARY && images != NULL && strcmp(p.kind, "image") == 0) {
-			buf_adds(images, images->len > 0 ? "," : "");
-			put_string(images, part_base64(&p), strlen(part_base64(&p)));
-		} else if (rc == 0) {
-			rc = part_refuse(&p, images != NULL ? NAME : NAME " as the result of a tool", e);
-		}
-		part_release(&p);
+/* Parts taken apart: all text joined by newlines, text documents included; all images in a list. */
+struct parts {
+	const struct body *b;
+	struct buf text, images;
+	size_t texts;
+	bool of_tool;
+};
+
+static int
+take_part(void *arg, struct part *p, struct err *e)
+{
+	struct parts *to = arg;
+
+	if (!to->b->r->as_ag2)
+		part_as_text(p);
+	if (p->form == PART_TEXT) {
+		buf_adds(&to->text, to->texts++ > 0 ? "\n" : "");
+		buf_add(&to->text, p->text.data, p->text.len);
+	} else if (p->form == PART_BINARY && !to->of_tool && strcmp(p->kind, "image") == 0) {
+		put_comma(&to->images);
+		put_string(&to->images, part_base64(p), strlen(part_base64(p)));
+	} else {
+		return part_refuse(p, to->of_tool ? NAME " as the result of a tool" : NAME, e);
 	}
-	return rc;
+	return 0;
 }
 
 static int
 request(void *arg, struct json_object *parts, struct err *e)
 {
 	struct body *b = arg;
-	struct buf text = BUF_INIT, images = BUF_INIT;
-	int rc = split(b, parts, &text, &images, e);
+	struct parts to = { b, BUF_INIT, BUF_INIT, 0, false };
+	int rc = each_part(parts, take_part, &to, e);
 
 	open_message(b, "user");
-	put_member(b->out, "content", text.data, text.len);
-	if (images.len > 0) {
-		buf_adds(b->out, ",\"images\":[");
-		buf_add(b->out, images.data, images.len);
-		buf_adds(b->out, "]");
+	put_member(b->out, "content", to.text.data, to.text.len);
+	if (to.images.len > 0) {
+		put_name(b->out, "images");
+		buf_addf(b->out, "[%s]", to.images.data);
 	}
 	buf_adds(b->out, "}");
-	buf_release(&text);
-	buf_release(&images);
+	buf_release(&to.text);
+	buf_release(&to.images);
 	return rc;
 }
 
 static void
 tool_call(struct body *b, struct json_object *call)
 {
-	size_t len = 0;
-	const char *name = json_get_text(call, "name", &len);
-
+	put_comma(b->out);
 	buf_adds(b->out, "{\"function\":{");
-	put_member(b->out, "name", name, len);
-	buf_adds(b->out, ",\"arguments\":");
+	put_member_of(b->out, "name", call, "name");
+	put_name(b->out, "arguments");
 	put_arguments(b->out, call, b->r->as_ag2);
 	buf_adds(b->out, "}}");
 }
@@ -110,78 +107,55 @@ response(void *arg, struct json_object *data, struct err *e)
 		return 0;
 	open_message(b, "assistant");
 	put_member(b->out, "content", text, len);
-	for (i = 0; i < n; i++) {
-		buf_adds(b->out, i == 0 ? ",\"tool_calls\":[" : ",");
-		tool_call(b, json_object_array_get_idx(calls, i));
+	if (n > 0) {
+		put_name(b->out, "tool_calls");
+		buf_adds(b->out, "[");
+		for (i = 0; i < n; i++)
+			tool_call(b, json_object_array_get_idx(calls, i));
+		buf_adds(b->out, "]");
 	}
-	buf_adds(b->out, n > 0 ? "]}" : "}");
+	buf_adds(b->out, "}");
 	return 0;
 }
 
 static int
-result_message(struct body *b, struct json_object *result, struct err *e)
+result(void *arg, struct json_object *result, struct err *e)
 {
-	struct buf text = BUF_INIT;
+	struct body *b = arg;
+	struct parts to = { b, BUF_INIT, BUF_INIT, 0, true };
 	const char *name = json_get_text(result, "name", NULL);
-	size_t n;
-	int rc = split(b, result_parts(result, &n), &text, NULL, e);
+	int rc = each_part(result_parts(result), take_part, &to, e);
 
-	if (text.len == 0 && !b->r->as_ag2)
-		buf_adds(&text, NO_OUTPUT);
+	if (to.text.len == 0 && !b->r->as_ag2)
+		buf_adds(&to.text, NO_OUTPUT);
 	open_message(b, "tool");
-	if (name != NULL && !b->r->as_ag2) {
+	if (name != NULL && !b->r->as_ag2)
 		put_member_str(b->out, "tool_name", name);
-		buf_adds(b->out, ",");
-	}
-	put_member(b->out, "content", text.data, text.len);
+	put_member(b->out, "content", to.text.data, to.text.len);
 	buf_adds(b->out, "}");
-	buf_release(&text);
+	buf_release(&to.text);
 	return rc;
 }
 
-static int
-results(void *arg, struct json_object *const *items, size_t n, struct err *e)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		if (result_message(arg, items[i], e) < 0)
-			return -1;
-	return 0;
-}
-
-static const struct walk walk = { .request = request, .response = response, .results = results, .summary = text_message };
+static const struct walk walk = { .request = request, .response = response, .result = result, .summary = summary };
 
 static void
 system_messages(struct body *b)
 {
+	const struct llm_request *r = b->r;
 	size_t i;
 
-	for (i = 0; i < b->r->prompts_n; i++) {
-		if (b->r->prompts[i].len == 0 && !b->r->as_ag2)
-			continue;
-		open_message(b, "system");
-		put_member(b->out, "content", b->r->prompts[i].data, b->r->prompts[i].len);
-		buf_adds(b->out, "}");
-	}
+	for (i = 0; i < r->prompts_n; i++)
+		if (r->prompts[i].len > 0 || r->as_ag2)
+			text_message(b, "system", r->prompts[i].data, r->prompts[i].len);
 }
 
 static void
-tools(struct buf *out, const struct llm_request *r)
+declare(struct buf *out, const struct llm_request *r, const struct llm_tool *t)
 {
-	size_t i;
-
-	if (r->tools_n == 0 && json_get(r->config->options, "tools") == NULL)
-		return;
-	buf_adds(out, ",\"tools\":[");
-	for (i = 0; i < r->tools_n; i++) {
-		buf_adds(out, i > 0 ? "," : "");
-		buf_adds(out, "{\"type\":\"function\",\"function\":{");
-		put_declaration(out, &r->tools[i], "parameters");
-		buf_adds(out, "}}");
-	}
-	put_option_tools(out, r, r->tools_n);
-	buf_adds(out, "]");
+	buf_adds(out, "{\"type\":\"function\",\"function\":{");
+	put_declaration(out, t, "parameters");
+	buf_adds(out, "}}");
 }
 
 static int
@@ -200,14 +174,15 @@ settings(struct buf *out, const struct llm_request *r, struct err *e)
 static int
 ollama_body(const struct llm_request *r, struct buf *out, struct err *e)
 {
-	struct body b = { .r = r, .out = out, .first = true };
+	struct body b = { r, out };
 	int rc;
 
 	buf_adds(out, "{");
 	put_member_str(out, "model", r->config->model);
 	rc = settings(out, r, e);
-	tools(out, r);
-	buf_adds(out, ",\"messages\":[");
+	put_tools(out, r, declare);
+	put_name(out, "messages");
+	buf_adds(out, "[");
 	system_messages(&b);
 	if (rc == 0)
 		rc = walk_history(r, &walk, &b, e);
@@ -217,53 +192,25 @@ ollama_body(const struct llm_request *r, struct buf *out, struct err *e)
 
 /* ---- the answer ---- */
 
-static int
-take_calls(struct answer *a, struct json_object *calls, struct err *e)
-{
-	size_t i, n = json_object_is_type(calls, json_type_array) ? json_object_array_length(calls) : 0;
-	struct json_object *function, *arguments;
-	struct answer_call *c;
-
-	for (i = 0; i < n; i++) {
-		function = json_get(json_object_array_get_idx(calls, i), "function");
-		c = answer_call(a, (long)a->calls_n, NULL, json_get_text(function, "name", NULL), e);
-		if (c == NULL)
-			return -1;
-		arguments = json_get(function, "arguments");
-		if (arguments != NULL)
-			json_write(&c->arguments, arguments, JSON_COMPACT);
-	}
-	return 0;
-}
-
-static void
-take_usage(struct answer *a, struct json_object *frame)
-{
-	a->usage.prompt = take_count(frame, "prompt_eval_count");
-	a->usage.completion = take_count(frame, "eval_count");
-	a->has_usage = a->usage.prompt >= 0 || a->usage.completion >= 0;
-	if (a->usage.prompt >= 0 && a->usage.completion >= 0)
-		a->usage.total = a->usage.prompt + a->usage.completion;
-}
+static const struct usage_names counts = { .prompt = "prompt_eval_count", .completion = "eval_count" };
 
 /* A piece, or all of it: they look the same. The last one is `done`, and has the counts. */
 static int
 frame(struct reading *rd, const char *event, struct json_object *frame, bool whole, struct err *e)
 {
-	struct json_object *message = json_get(frame, "message");
-	size_t len;
+	struct json_object *message = json_get(frame, "message"), *calls = json_get(message, "tool_calls"), *done = json_get(frame, "done");
+	size_t len, i;
 	const char *text = json_get_text(message, "content", &len);
 
-	if (json_get(frame, "error") != NULL)
-		return reading_error(rd, frame, e);
 	take_name(&rd->answer.model, frame, "model");
-	if (take_calls(&rd->answer, json_get(message, "tool_calls"), e) < 0)
-		return -1;
+	for (i = 0; i < json_count(calls); i++)
+		if (answer_whole_call(&rd->answer, json_get(json_object_array_get_idx(calls, i), "function"), "id", "arguments", e) == NULL)
+			return -1;
 	if (text != NULL && reading_text(rd, text, len, e) < 0)
 		return -1;
-	if (!json_object_is_type(json_get(frame, "done"), json_type_boolean) || !json_object_get_boolean(json_get(frame, "done")))
+	if (!json_object_is_type(done, json_type_boolean) || !json_object_get_boolean(done))
 		return 0;
-	take_usage(&rd->answer, frame);
+	take_usage(&rd->answer, frame, &counts);
 	take_name(&rd->answer.finish_reason, frame, "done_reason");
 	if (rd->answer.finish_reason == NULL)	/* older servers do not say */
 		rd->answer.finish_reason = xstrdup("stop");
@@ -271,29 +218,13 @@ frame(struct reading *rd, const char *event, struct json_object *frame, bool who
 	return 1;
 }
 
-static void
-address(const struct llm_request *r, struct address *a)
-{
-	buf_adds(&a->path, "/api/chat");
-}
-
 static const struct api api = {
 	.name = NAME,
 	.base_url = "http://localhost:11434",
+	.path = "/api/chat",
 	.keyless = true,
 	.lines = true,
-	.address = address,
 	.frame = frame,
 };
 
-static int
-ollama_call(const struct llm_request *r, const struct buf *body, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
-{
-	return api_call(&api, r, body, sink, reply, e);
-}
-
-const struct provider provider_ollama = {
-	.api = &api,
-	.body = ollama_body,
-	.call = ollama_call,
-};
+const struct provider provider_ollama = { .body = ollama_body, .api = &api };

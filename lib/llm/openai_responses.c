@@ -12,8 +12,6 @@
 
 #include "base/alloc.h"
 
-#include <stdlib.h>
-
 #define NAME "openai-responses"
 #define SAID_BY "openai"	/* as AG2 logs it */
 
@@ -22,21 +20,20 @@
 struct body {
 	const struct llm_request *r;
 	struct buf *out;
-	bool first;			/* no item yet */
 	struct json_object *reasoned;	/* ids of the reasoning items that are in already: AG2 logs one once for each summary */
 };
 
 static void
-next_item(struct body *b)
+open_item(struct body *b, const char *start)
 {
-	buf_adds(b->out, b->first ? "" : ",");
-	b->first = false;
+	put_comma(b->out);
+	buf_addf(b->out, "{%s", start);
 }
 
 static void
 text_item(struct buf *out, const char *text, size_t len)
 {
-	buf_adds(out, "{\"type\":\"input_text\",");
+	buf_adds(out, "{\"type\":\"input_text\"");
 	put_member(out, "text", text, len);
 	buf_adds(out, "}");
 }
@@ -46,105 +43,50 @@ image_item(struct buf *out, const struct part *p)
 {
 	const char *detail = json_get_text(json_get(p->value, "vendor_metadata"), "detail", NULL);
 
-	buf_adds(out, "{\"type\":\"input_image\",\"image_url\":");
-	if (p->form == PART_URL)
-		put_string(out, part_member(p, "url"), strlen(part_member(p, "url")));
-	else
-		put_data_url(out, p);
-	if (detail != NULL) {
-		buf_adds(out, ",");
+	buf_adds(out, "{\"type\":\"input_image\"");
+	put_part_url(out, "image_url", p);
+	if (detail != NULL)
 		put_member_str(out, "detail", detail);
-	}
 	buf_adds(out, "}");
 }
 
 static void
 file_item(struct buf *out, const struct part *p)
 {
-	const char *name = json_get_text(json_get(p->value, "vendor_metadata"), "filename", NULL);
-	struct text suffix = part_suffix(p);
-	struct buf made = BUF_INIT;
-
-	buf_addf(&made, "file.%.*s", (int)suffix.len, suffix.data);
-	buf_adds(out, "{\"type\":\"input_file\",");
-	if (p->form == PART_FILE) {
+	buf_adds(out, "{\"type\":\"input_file\"");
+	if (p->form == PART_FILE)
 		put_member_str(out, "file_id", part_member(p, "file_id"));
-	} else if (p->form == PART_URL) {
-		put_member_str(out, "file_url", part_member(p, "url"));
-	} else {
-		buf_adds(out, "\"file_data\":");
-		put_data_url(out, p);
-		buf_adds(out, ",");
-		put_member_str(out, "filename", name != NULL ? name : made.data);
-	}
+	else
+		put_part_url(out, p->form == PART_URL ? "file_url" : "file_data", p);
+	if (p->form == PART_BINARY)
+		put_filename(out, p);
 	buf_adds(out, "}");
-	buf_release(&made);
 }
 
 static int
-content_item(struct buf *out, struct json_object *value, struct err *e)
+item(const void *b, struct buf *out, const struct part *p, struct err *e)
 {
-	struct part p;
-	int rc = part_read(&p, value, e);
-
-	if (rc == 0 && p.form == PART_TEXT)
-		text_item(out, p.text.data, p.text.len);
-	else if (rc == 0 && (p.form == PART_FILE || strcmp(p.kind, "document") == 0))
-		file_item(out, &p);
-	else if (rc == 0 && strcmp(p.kind, "image") == 0)
-		image_item(out, &p);
-	else if (rc == 0)
-		rc = part_refuse(&p, NAME, e);
-	part_release(&p);
-	return rc;
+	if (p->form == PART_TEXT)
+		text_item(out, p->text.data, p->text.len);
+	else if (p->form == PART_FILE || strcmp(p->kind, "document") == 0)
+		file_item(out, p);
+	else if (strcmp(p->kind, "image") == 0)
+		image_item(out, p);
+	else
+		return part_refuse(p, NAME, e);
+	return 0;
 }
 
-/* 1 when the parts are one text, which then is written as a string. */
 static int
-lone_text(struct buf *out, struct json_object *parts, struct err *e)
+part_as_ag2(void *arg, struct part *p, struct err *e)
 {
-	struct part p;
+	struct body *b = arg;
 	int rc;
 
-	if (!json_object_is_type(parts, json_type_array) || json_object_array_length(parts) != 1)
-		return 0;
-	rc = part_read(&p, json_object_array_get_idx(parts, 0), e);
-	if (rc == 0 && p.form == PART_TEXT) {
-		put_string(out, p.text.data, p.text.len);
-		rc = 1;
-	}
-	part_release(&p);
+	open_item(b, "\"role\":\"user\",\"content\":[");
+	rc = item(b, b->out, p, e);
+	buf_adds(b->out, "]}");
 	return rc;
-}
-
-static int
-content_list(struct buf *out, struct json_object *parts, struct err *e)
-{
-	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
-
-	buf_adds(out, "[");
-	for (i = 0; i < n; i++) {
-		buf_adds(out, i > 0 ? "," : "");
-		if (content_item(out, json_object_array_get_idx(parts, i), e) < 0)
-			return -1;
-	}
-	buf_adds(out, "]");
-	return 0;
-}
-
-static int
-request_as_ag2(struct body *b, struct json_object *parts, struct err *e)
-{
-	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
-
-	for (i = 0; i < n; i++) {
-		next_item(b);
-		buf_adds(b->out, "{\"role\":\"user\",\"content\":[");
-		if (content_item(b->out, json_object_array_get_idx(parts, i), e) < 0)
-			return -1;
-		buf_adds(b->out, "]}");
-	}
-	return 0;
 }
 
 static int
@@ -154,14 +96,11 @@ request(void *arg, struct json_object *parts, struct err *e)
 	int rc;
 
 	if (b->r->as_ag2)
-		return request_as_ag2(b, parts, e);
-	next_item(b);
-	buf_adds(b->out, "{\"role\":\"user\",\"content\":");
-	rc = lone_text(b->out, parts, e);
-	if (rc == 0)
-		rc = content_list(b->out, parts, e);
+		return each_part(parts, part_as_ag2, b, e);
+	open_item(b, "\"role\":\"user\",\"content\":");
+	rc = put_content(b->out, parts, CONTENT_PLAIN, item, b, e);
 	buf_adds(b->out, "}");
-	return rc < 0 ? -1 : 0;
+	return rc;
 }
 
 static int
@@ -169,31 +108,10 @@ summary(void *arg, const char *text, size_t len, struct err *e)
 {
 	struct body *b = arg;
 
-	next_item(b);
-	buf_adds(b->out, "{\"role\":\"user\",\"content\":[");
+	open_item(b, "\"role\":\"user\",\"content\":[");
 	text_item(b->out, text, len);
 	buf_adds(b->out, "]}");
 	return 0;
-}
-
-static void
-function_call(struct body *b, struct json_object *call)
-{
-	size_t id_len = 0, name_len = 0, len = 0;
-	const char *id = json_get_text(call, "id", &id_len), *name = json_get_text(call, "name", &name_len);
-	const char *text = json_get_text(call, "arguments", &len);
-	struct buf arguments = BUF_INIT;
-
-	arguments_add(&arguments, text != NULL ? text : "", len, false);
-	next_item(b);
-	buf_adds(b->out, "{\"type\":\"function_call\",");
-	put_member(b->out, "call_id", id, id_len);
-	buf_adds(b->out, ",");
-	put_member(b->out, "name", name, name_len);
-	buf_adds(b->out, ",");
-	put_member(b->out, "arguments", arguments.data, arguments.len);
-	buf_adds(b->out, "}");
-	buf_release(&arguments);
 }
 
 static int
@@ -201,51 +119,41 @@ response(void *arg, struct json_object *data, struct err *e)
 {
 	struct body *b = arg;
 	size_t len, i, n;
-	struct json_object *calls = response_calls(data, &n);
+	struct json_object *calls = response_calls(data, &n), *call;
 	const char *text = response_text(data, b->r->as_ag2, &len);
 
 	if (text != NULL) {
-		next_item(b);
-		buf_adds(b->out, "{\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\",");
+		open_item(b, "\"role\":\"assistant\",\"content\":[{\"type\":\"output_text\"");
 		put_member(b->out, "text", text, len);
 		buf_adds(b->out, "}]}");
 	}
-	for (i = 0; i < n; i++)
-		function_call(b, json_object_array_get_idx(calls, i));
+	for (i = 0; i < n; i++) {
+		call = json_object_array_get_idx(calls, i);
+		open_item(b, "\"type\":\"function_call\"");
+		put_member_of(b->out, "call_id", call, "id");
+		put_member_of(b->out, "name", call, "name");
+		put_arguments_text(b->out, "arguments", call, false);
+		buf_adds(b->out, "}");
+	}
 	return 0;
 }
 
 static int
-call_output(struct body *b, struct json_object *result, struct err *e)
+result(void *arg, struct json_object *result, struct err *e)
 {
-	size_t len = 0, n;
-	struct json_object *parts = result_parts(result, &n);
-	const char *id = json_get_text(result, "parent_id", &len);
-	int rc = 1;
+	struct body *b = arg;
+	struct json_object *parts = result_parts(result);
+	int rc = 0;
 
-	next_item(b);
-	buf_adds(b->out, "{\"type\":\"function_call_output\",");
-	put_member(b->out, "call_id", id, len);
-	buf_adds(b->out, ",\"output\":");
+	open_item(b, "\"type\":\"function_call_output\"");
+	put_member_of(b->out, "call_id", result, "parent_id");
+	put_name(b->out, "output");
 	if (says_nothing(parts) && !b->r->as_ag2)
 		put_string(b->out, NO_OUTPUT, strlen(NO_OUTPUT));
 	else
-		rc = lone_text(b->out, parts, e);
-	if (rc == 0)
-		rc = content_list(b->out, parts, e);
+		rc = put_content(b->out, parts, CONTENT_PLAIN, item, b, e);
 	buf_adds(b->out, "}");
-	return rc < 0 ? -1 : 0;
-}
-
-static int
-results(void *arg, struct json_object *const *items, size_t n, struct err *e)
-{
-	size_t i;
-
-	for (i = 0; i < n; i++)
-		if (call_output(arg, items[i], e) < 0)
-			return -1;
-	return 0;
+	return rc;
 }
 
 /* Reasoning, and what tools on OpenAI's side did: items that go back as they came. */
@@ -264,12 +172,12 @@ replay(void *arg, const struct event_type *type, struct json_object *data, struc
 		if (id != NULL)
 			json_object_object_add(b->reasoned, id, NULL);
 	}
-	next_item(b);
+	put_comma(b->out);
 	put_sparse(b->out, item);
 	return 0;
 }
 
-static const struct walk walk = { .request = request, .response = response, .results = results, .summary = summary, .replay = replay };
+static const struct walk walk = { .request = request, .response = response, .result = result, .summary = summary, .replay = replay };
 
 static void
 instructions(struct buf *out, const struct llm_request *r)
@@ -277,30 +185,18 @@ instructions(struct buf *out, const struct llm_request *r)
 	struct buf text = BUF_INIT;
 
 	put_prompts(&text, r);
-	if (text.len > 0) {
-		buf_adds(out, ",");
+	if (text.len > 0)
 		put_member(out, "instructions", text.data, text.len);
-	}
 	buf_release(&text);
 }
 
 static void
-tools(struct buf *out, const struct llm_request *r)
+declare(struct buf *out, const struct llm_request *r, const struct llm_tool *t)
 {
-	size_t i;
-
-	if (r->tools_n == 0 && json_get(r->config->options, "tools") == NULL)
-		return;
-	buf_adds(out, ",\"tools\":[");
-	for (i = 0; i < r->tools_n; i++) {
-		buf_adds(out, i > 0 ? "," : "");
-		buf_adds(out, "{\"type\":\"function\",");
-		put_declaration(out, &r->tools[i], "parameters");
-		put_no_more_arguments(out, r->tools[i].parameters);
-		buf_adds(out, r->as_ag2 ? "}" : ",\"strict\":false}");
-	}
-	put_option_tools(out, r, r->tools_n);
-	buf_adds(out, "]");
+	buf_adds(out, "{\"type\":\"function\"");
+	put_declaration(out, t, "parameters");
+	put_no_more_arguments(out, t->parameters);
+	buf_adds(out, r->as_ag2 ? "}" : ",\"strict\":false}");
 }
 
 static bool
@@ -342,15 +238,16 @@ settings(struct buf *out, const struct llm_request *r, struct err *e)
 static int
 responses_body(const struct llm_request *r, struct buf *out, struct err *e)
 {
-	struct body b = { .r = r, .out = out, .first = true, .reasoned = json_object_new_object() };
+	struct body b = { r, out, json_object_new_object() };
 	int rc;
 
 	buf_adds(out, "{");
 	put_member_str(out, "model", r->config->model);
 	rc = settings(out, r, e);
-	tools(out, r);
+	put_tools(out, r, declare);
 	instructions(out, r);
-	buf_adds(out, ",\"input\":[");
+	put_name(out, "input");
+	buf_adds(out, "[");
 	if (rc == 0)
 		rc = walk_history(r, &walk, &b, e);
 	buf_adds(out, "]}");
@@ -379,48 +276,28 @@ release(void *arg)
 	buf_release(&s->refusal);
 }
 
-static void
-take_usage(struct answer *a, struct json_object *usage)
-{
-	if (!json_object_is_type(usage, json_type_object))
-		return;
-	a->has_usage = true;
-	a->usage.prompt = take_count(usage, "input_tokens");
-	a->usage.completion = take_count(usage, "output_tokens");
-	a->usage.total = take_count(usage, "total_tokens");
-	a->usage.cache_read = take_count(json_get(usage, "input_tokens_details"), "cached_tokens");
-	a->usage.thinking = take_count(json_get(usage, "output_tokens_details"), "reasoning_tokens");
-}
+static const struct usage_names counts = {
+	.prompt = "input_tokens",
+	.completion = "output_tokens",
+	.total = "total_tokens",
+	.cache_read = "input_tokens_details.cached_tokens",
+	.thinking = "output_tokens_details.reasoning_tokens",
+};
 
 static void
 take_message(struct state *s, struct json_object *item)
 {
 	struct json_object *content = json_get(item, "content"), *piece;
-	size_t i, len, n = json_object_is_type(content, json_type_array) ? json_object_array_length(content) : 0;
+	size_t i, len;
 	const char *text;
 
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < json_count(content); i++) {
 		piece = json_object_array_get_idx(content, i);
 		if ((text = json_get_text(piece, "text", &len)) != NULL)
 			buf_add(&s->text, text, len);
 		else if ((text = json_get_text(piece, "refusal", &len)) != NULL)
 			buf_add(&s->refusal, text, len);
 	}
-}
-
-static int
-take_call(struct reading *rd, struct json_object *item, struct err *e)
-{
-	size_t len;
-	const char *arguments = json_get_text(item, "arguments", &len);
-	struct answer_call *c = answer_call(&rd->answer, (long)rd->answer.calls_n, json_get_text(item, "call_id", NULL),
-	    json_get_text(item, "name", NULL), e);
-
-	if (c == NULL)
-		return -1;
-	if (arguments != NULL)
-		buf_add(&c->arguments, arguments, len);
-	return 0;
 }
 
 /* AG2 loads an item as an object of the client, whose members are all there. */
@@ -431,13 +308,13 @@ take_reasoning(struct answer *a, struct json_object *item)
 	struct provider_item kept = { "item", "openai.types.responses.response_reasoning_item.ResponseReasoningItem", item };
 	struct json_object *summaries = json_get(item, "summary");
 	struct buf text = BUF_INIT, line = BUF_INIT;
-	size_t i, len, n = json_object_is_type(summaries, json_type_array) ? json_object_array_length(summaries) : 0;
+	size_t i, len;
 	const char *words;
 
 	for (i = 0; i < sizeof(members) / sizeof(members[0]); i++)
 		if (!json_object_object_get_ex(item, members[i], NULL))
 			json_object_object_add(item, members[i], NULL);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < json_count(summaries); i++) {
 		words = json_get_text(json_object_array_get_idx(summaries, i), "text", &len);
 		if (words == NULL)
 			continue;
@@ -518,7 +395,7 @@ take_item(struct reading *rd, struct json_object *item, struct err *e)
 	if (strcmp(type, "message") == 0)
 		take_message(rd->state, item);
 	else if (strcmp(type, "function_call") == 0)
-		return take_call(rd, item, e);
+		return answer_whole_call(&rd->answer, item, "call_id", "arguments", e) != NULL ? 0 : -1;
 	else if (strcmp(type, "reasoning") == 0)
 		take_reasoning(&rd->answer, item);
 	else
@@ -555,11 +432,11 @@ take_items(struct reading *rd, struct json_object *response, struct err *e)
 	struct json_object *output = json_get(response, "output");
 	size_t i;
 
-	if (!json_object_is_type(output, json_type_array) || json_object_array_length(output) == 0)
+	if (json_count(output) == 0)
 		output = s->items;
-	else if (s->items != NULL && json_object_array_length(s->items) != json_object_array_length(output))
+	else if (s->items != NULL && json_count(s->items) != json_count(output))
 		return reading_nonsense(rd, "its items are not those that it tells at its end", e);
-	for (i = 0; output != NULL && i < json_object_array_length(output); i++)
+	for (i = 0; i < json_count(output); i++)
 		if (take_item(rd, json_object_array_get_idx(output, i), e) < 0)
 			return -1;
 	return settle_text(rd, e);
@@ -576,7 +453,7 @@ take_response(struct reading *rd, struct json_object *response, struct err *e)
 	if (status == NULL || (strcmp(status, "completed") != 0 && strcmp(status, "incomplete") != 0))
 		return reading_nonsense(rd, "a response that has not ended", e);
 	take_name(&rd->answer.model, response, "model");
-	take_usage(&rd->answer, json_get(response, "usage"));
+	take_usage(&rd->answer, json_get(response, "usage"), &counts);
 	if (take_items(rd, response, e) < 0)
 		return -1;
 	take_name(&rd->answer.finish_reason, response, "status");
@@ -607,7 +484,7 @@ item_done(struct reading *rd, struct json_object *frame, struct err *e)
 
 	if (s->items == NULL)
 		s->items = json_object_new_array();
-	if (json_object_array_length(s->items) > 1000)
+	if (json_count(s->items) > 1000)
 		return reading_nonsense(rd, "it has more than 1000 items", e);
 	json_object_array_add(s->items, json_object_get(json_get(frame, "item")));
 	return 0;
@@ -620,11 +497,9 @@ frame(struct reading *rd, const char *event, struct json_object *frame, bool who
 	size_t len;
 
 	if (whole)
-		return json_get(frame, "error") != NULL && json_get(frame, "output") == NULL ? reading_error(rd, frame, e) : take_response(rd, frame, e);
+		return take_response(rd, frame, e);
 	if (type == NULL)
 		type = event;
-	if (strcmp(type, "error") == 0 || json_get(frame, "error") != NULL)
-		return reading_error(rd, frame, e);
 	if (check_number(rd, frame, e) < 0)
 		return -1;
 	if (strcmp(type, "response.output_text.delta") == 0 && (delta = json_get_text(frame, "delta", &len)) != NULL)
@@ -638,30 +513,14 @@ frame(struct reading *rd, const char *event, struct json_object *frame, bool who
 	return 0;	/* the rest tells about what is told again */
 }
 
-static void
-address(const struct llm_request *r, struct address *a)
-{
-	buf_adds(&a->path, "/responses");
-}
-
 static const struct api api = {
 	.name = SAID_BY,
 	.base_url = "https://api.openai.com/v1",
+	.path = "/responses",
 	.state = sizeof(struct state),
 	.initial = &initial,
-	.address = address,
 	.frame = frame,
 	.release = release,
 };
 
-static int
-responses_call(const struct llm_request *r, const struct buf *body, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
-{
-	return api_call(&api, r, body, sink, reply, e);
-}
-
-const struct provider provider_openai_responses = {
-	.api = &api,
-	.body = responses_body,
-	.call = responses_call,
-};
+const struct provider provider_openai_responses = { .body = responses_body, .api = &api };

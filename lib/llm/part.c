@@ -124,13 +124,28 @@ part_suffix(const struct part *p)
 }
 
 void
-put_data_url(struct buf *out, const struct part *p)
+put_part_url(struct buf *out, const char *name, const struct part *p)
 {
 	struct buf url = BUF_INIT;
 
-	buf_addf(&url, "data:%s;base64,%s", part_member(p, "media_type"), part_base64(p));
-	put_string(out, url.data, url.len);
+	if (p->form == PART_URL)
+		buf_adds(&url, part_member(p, "url"));
+	else
+		buf_addf(&url, "data:%s;base64,%s", part_member(p, "media_type"), part_base64(p));
+	put_member(out, name, url.data, url.len);
 	buf_release(&url);
+}
+
+void
+put_filename(struct buf *out, const struct part *p)
+{
+	const char *name = json_get_text(json_get(p->value, "vendor_metadata"), "filename", NULL);
+	struct text suffix = part_suffix(p);
+	struct buf made = BUF_INIT;
+
+	buf_addf(&made, "file.%.*s", (int)suffix.len, suffix.data);
+	put_member_str(out, "filename", name != NULL ? name : made.data);
+	buf_release(&made);
 }
 
 int
@@ -141,44 +156,26 @@ event_wrap(const struct event *ev, struct err *e)
 	return err_wrap(e, "%s", ev->type->last);
 }
 
-void
-arguments_add(struct buf *out, const char *text, size_t len, bool as_ag2)
+static int
+add_text(void *arg, struct part *p, struct err *e)
 {
-	struct json_object *value = NULL;
+	struct buf *out = arg;
 
-	if (strspn(text, " \t\r\n") == len) {
-		buf_adds(out, "{}");
-	} else if (as_ag2 && json_parse(&value, text, len, NULL) == 0) {
-		json_forget_spelling(value);
-		json_write(out, value, JSON_PYTHON);
-	} else {
-		json_fix_surrogate_escapes(out, text, len);
-	}
-	json_object_put(value);
+	if (p->form == PART_TEXT && out->len > 0)
+		buf_addch(out, '\n');
+	if (p->form == PART_TEXT)
+		buf_add(out, p->text.data, p->text.len);
+	return 0;
 }
 
 static int
 request_text(struct buf *out, struct event *ev, struct err *e)
 {
-	struct json_object *data = event_data(ev, e), *parts;
-	struct part p;
-	size_t i, n;
-	int rc = 0;
+	struct json_object *data = event_data(ev, e);
 
-	if (data == NULL)
+	if (data == NULL || each_part(json_get(data, "parts"), add_text, out, e) < 0)
 		return event_wrap(ev, e);
-	parts = json_get(data, "parts");
-	n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
-	for (i = 0; rc == 0 && i < n; i++) {
-		rc = part_read(&p, json_object_array_get_idx(parts, i), e);
-		if (rc == 0 && p.form == PART_TEXT) {
-			if (out->len > 0)
-				buf_addch(out, '\n');
-			buf_add(out, p.text.data, p.text.len);
-		}
-		part_release(&p);
-	}
-	return rc < 0 ? event_wrap(ev, e) : 0;
+	return 0;
 }
 
 int

@@ -24,11 +24,12 @@ int sink_text(const struct llm_sink *s, const char *text, size_t len, struct err
 int provider_index(const char *name, size_t len, size_t *index, struct err *e);
 
 struct provider {
-	const struct api *api;		/* of one that is asked over HTTP, see reading.h; else NULL */
-	bool lines;			/* its body is JSON lines, not one JSON object */
 	/* The request as bytes. What a cassette compares. */
 	int (*body)(const struct llm_request *r, struct buf *out, struct err *e);
-	/* Sends them and fills the reply, which is empty; after an error it holds what llm_reply_release frees. */
+	bool lines;			/* they are JSON lines, not one JSON object */
+	/* One that is asked over HTTP: how it takes an answer's frames, see reading.h. */
+	const struct api *api;
+	/* Any other (api NULL): sends them and fills the reply, which is empty; after an error it holds what llm_reply_release frees. */
 	int (*call)(const struct llm_request *r, const struct buf *body, const struct llm_sink *sink, struct llm_reply *reply,
 	    struct err *e);
 };
@@ -72,6 +73,10 @@ int answer_end_text(struct answer *a, const struct llm_sink *sink, struct err *e
 void join_halves(struct buf *b);
 /* The call that a piece belongs to: by index (-1: not given), by id (NULL: not given); a new one where neither is known. */
 struct answer_call *answer_call(struct answer *a, long index, const char *id, const char *name, struct err *e);
+/* One that comes whole, an object with a name, an id and arguments under these names. */
+struct answer_call *answer_whole_call(struct answer *a, struct json_object *call, const char *id, const char *arguments, struct err *e);
+/* Arguments that come as JSON text, or as what it says; NULL: nothing. */
+void call_add_arguments(struct answer_call *c, struct json_object *value);
 int answer_make_id(char **id, struct err *e);	/* replaces it by one that is unique */
 /* An event of the provider's own that comes before the response: one line, made by build.h. The buffer is empty afterwards. */
 void answer_replay(struct answer *a, struct buf *line);
@@ -86,12 +91,13 @@ int reply_from_events(struct llm_reply *reply, const char *model, struct err *e)
 
 /* ---- writing requests ---- */
 
-/* A JSON string; NULL is "". "name":"text". */
-void put_string(struct buf *out, const char *text, size_t len);
-void put_member(struct buf *out, const char *name, const char *text, size_t len);
-void put_member_str(struct buf *out, const char *name, const char *text);
-/* A comma unless an object begins. */
+/* A comma, unless an object or a list begins. What writes members puts it first. */
 void put_comma(struct buf *out);
+void put_name(struct buf *out, const char *name);		/* "name": */
+void put_string(struct buf *out, const char *text, size_t len);	/* a JSON string; NULL is "" */
+void put_member(struct buf *out, const char *name, const char *text, size_t len);	/* "name":"text" */
+void put_member_str(struct buf *out, const char *name, const char *text);
+void put_member_of(struct buf *out, const char *name, struct json_object *obj, const char *key);	/* what obj has under key, "" for nothing */
 /* A value without its members that are null, at any depth: clients' objects are logged with them. */
 void put_sparse(struct buf *out, struct json_object *value);
 /* All prompts in one, joined by newlines. */
@@ -114,18 +120,20 @@ void put_declaration(struct buf *out, const struct llm_tool *t, const char *sche
 /* The schema was just written: shuts out arguments beyond its properties, unless it speaks of them. */
 void put_no_more_arguments(struct buf *out, struct json_object *schema);
 #define SCHEMA_NAME "answer"	/* where an API wants the schema of the answer to have a name */
-/* The tools that the options declare beside ours, each behind a comma but the first when none came before. */
-size_t put_option_tools(struct buf *out, const struct llm_request *r, size_t before);
+/* "tools": ours as declare() writes each of them, then those of the options; nothing where there are none. */
+void put_tools(struct buf *out, const struct llm_request *r, void (*declare)(struct buf *out, const struct llm_request *r, const struct llm_tool *t));
+void put_option_tools(struct buf *out, const struct llm_request *r);	/* only the latter, in a list that is begun */
 
 /* ---- a history, as all providers see it ---- */
 
 /*
  * What a provider makes of a history, in its order. Every result comes once, from the container of its round; where it is in
- * none, with those that stand next to it. Any but `request` and `response` may be NULL.
+ * none, with those that stand next to it. replay and stable_end may be NULL.
  */
 struct walk {
 	int (*request)(void *b, struct json_object *parts, struct err *e);	/* parts: an array or NULL */
 	int (*response)(void *b, struct json_object *data, struct err *e);
+	int (*result)(void *b, struct json_object *result, struct err *e);	/* one after the other; or those of a round: */
 	int (*results)(void *b, struct json_object *const *results, size_t n, struct err *e);
 	int (*summary)(void *b, const char *text, size_t len, struct err *e);	/* with its heading */
 	int (*replay)(void *b, const struct event_type *type, struct json_object *data, struct err *e);	/* a provider's own event */
@@ -137,7 +145,7 @@ int walk_history(const struct llm_request *r, const struct walk *w, void *b, str
 /* Of a response: its text (NULL: none; as_ag2 "" counts), its calls (NULL and n 0: none). Of a result: its parts. */
 const char *response_text(struct json_object *data, bool as_ag2, size_t *len);
 struct json_object *response_calls(struct json_object *data, size_t *n);
-struct json_object *result_parts(struct json_object *result, size_t *n);
+struct json_object *result_parts(struct json_object *result);
 /* No text in any of them. A model that sees nothing as a result takes it for a failure; some servers refuse it. */
 bool says_nothing(struct json_object *parts);
 #define NO_OUTPUT "(no output)"
@@ -145,6 +153,8 @@ bool says_nothing(struct json_object *parts);
 struct json_object *call_arguments(struct json_object *call);
 /* They as a value: what is no object becomes {"value": ...}, for APIs take only those; as_ag2: as it is. */
 void put_arguments(struct buf *out, struct json_object *call, bool as_ag2);
+/* They as text, under this name: as the model wrote them but for lone surrogates; as_ag2: as AG2 writes JSON; {} for none. */
+void put_arguments_text(struct buf *out, const char *name, struct json_object *call, bool as_ag2);
 
 /* ---- parts of events, as all providers see them ---- */
 
@@ -161,6 +171,17 @@ void part_release(struct part *p);
 /* ERR_DATA: "UrlInput(video) cannot be sent to openai". */
 int part_refuse(const struct part *p, const char *provider, struct err *e);
 
+/* Each of them; not 0 from fn ends it. parts that are no array are none. */
+int each_part(struct json_object *parts, int (*fn)(void *arg, struct part *p, struct err *e), void *arg, struct err *e);
+
+/*
+ * What a message or a result holds: the list of what item() writes of each part; one text alone is a string, but in
+ * CONTENT_LIST. With CONTENT_OF_TEXT documents that are text are texts (part_as_text).
+ */
+enum content_form { CONTENT_LIST, CONTENT_PLAIN, CONTENT_OF_TEXT };
+typedef int put_part(const void *arg, struct buf *out, const struct part *p, struct err *e);
+int put_content(struct buf *out, struct json_object *parts, enum content_form form, put_part *item, const void *arg, struct err *e);
+
 /* For APIs that take no documents: one that is text becomes that text, below the file's name. Any other part stays as it is. */
 void part_as_text(struct part *p);
 
@@ -169,14 +190,12 @@ const char *part_member(const struct part *p, const char *key);
 const char *part_base64(const struct part *p);
 void part_decode(const struct part *p, struct buf *out);	/* the bytes themselves */
 struct text part_suffix(const struct part *p);
-/* data:image/png;base64,..., as a JSON string. */
-void put_data_url(struct buf *out, const struct part *p);
+/* Where it is: its URL, or its bytes as data:image/png;base64,... */
+void put_part_url(struct buf *out, const char *name, const struct part *p);
+void put_filename(struct buf *out, const struct part *p);	/* "filename": its own, else file.SUFFIX */
 
 /* Puts where an event came from before the message. Returns -1. */
 int event_wrap(const struct event *ev, struct err *e);
-
-/* A call's arguments as they are sent: as the model wrote them but for lone surrogates; as_ag2: as AG2 writes JSON; {} for none. */
-void arguments_add(struct buf *out, const char *text, size_t len, bool as_ag2);
 
 /* All text parts of the last request among the events, joined by newlines: what was asked. */
 int last_request(struct buf *out, const struct llm_request *r, struct err *e);

@@ -75,11 +75,33 @@ take_name(char **at, struct json_object *obj, const char *key)
 }
 
 double
-take_count(struct json_object *obj, const char *key)
+take_count(struct json_object *obj, const char *path)
 {
-	struct json_object *v = json_get(obj, key);
+	const char *dot = strchr(path, '.');
+	char *name = dot != NULL ? xmemdup0(path, (size_t)(dot - path)) : NULL;
+	struct json_object *v = dot != NULL ? json_get(json_get(obj, name), dot + 1) : json_get(obj, path);
 
+	free(name);
 	return json_object_is_type(v, json_type_int) || json_object_is_type(v, json_type_double) ? json_object_get_double(v) : -1;
+}
+
+void
+take_usage(struct answer *a, struct json_object *usage, const struct usage_names *names)
+{
+	const char *const keys[] = { names->prompt, names->completion, names->total, names->cache_read, names->cache_creation, names->thinking };
+	double *const counts[] = { &a->usage.prompt, &a->usage.completion, &a->usage.total, &a->usage.cache_read, &a->usage.cache_creation,
+		&a->usage.thinking }, n;
+	size_t i;
+
+	for (i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		n = keys[i] != NULL ? take_count(usage, keys[i]) : -1;
+		if (n >= 0) {
+			*counts[i] = n;
+			a->has_usage = true;
+		}
+	}
+	if (names->total == NULL && a->usage.prompt >= 0 && a->usage.completion >= 0)
+		a->usage.total = a->usage.prompt + a->usage.completion;
 }
 
 /* ---- frames ---- */
@@ -117,6 +139,21 @@ incomplete(const struct reading *rd, struct err *e)
 	return err_set(e, ERR_UNAVAIL, "the answer is incomplete: it ended without a reason to finish");
 }
 
+/* An error in place of a frame, or of the answer: every API has it so, named by the event or by a member of its own. */
+static bool
+is_error(const char *event, struct json_object *body)
+{
+	const char *type = json_get_text(body, "type", NULL);
+
+	return strcmp(event, "error") == 0 || json_get(body, "error") != NULL || (type != NULL && strcmp(type, "error") == 0);
+}
+
+static int
+give_frame(struct reading *rd, const char *event, struct json_object *body, bool whole, struct err *e)
+{
+	return is_error(event, body) ? reading_error(rd, body, e) : rd->api->frame(rd, event, body, whole, e);
+}
+
 static int
 take_frame(struct reading *rd, const char *event, const char *data, size_t len, struct err *e)
 {
@@ -130,7 +167,7 @@ take_frame(struct reading *rd, const char *event, const char *data, size_t len, 
 		rc = malformed(rd, data, len, "no object", e);
 	} else {
 		rd->framed = true;
-		rc = rd->api->frame(rd, event, body, false, e);
+		rc = give_frame(rd, event, body, false, e);
 	}
 	json_object_put(body);
 	rd->done = rd->done || rc > 0;
@@ -260,7 +297,7 @@ end_json(struct reading *rd, struct err *e)
 	} else if (!json_object_is_type(body, json_type_object)) {
 		rc = malformed(rd, rd->whole.data, rd->whole.len, "no object", e);
 	} else {
-		rc = rd->api->frame(rd, "", body, true, e);
+		rc = give_frame(rd, "", body, true, e);
 		if (rc >= 0 && !rd->complete)
 			rc = malformed(rd, rd->whole.data, rd->whole.len, "without a reason to finish", e);
 	}
@@ -314,7 +351,10 @@ post(struct reading *rd, const struct buf *bytes, struct err *e)
 	};
 	int rc;
 
-	rd->api->address(rd->r, &a);
+	if (rd->api->address != NULL)
+		rd->api->address(rd->r, &a);
+	else
+		buf_adds(&a.path, rd->api->path);
 	p.path = a.path.data;
 	p.query = a.query;
 	p.headers = a.headers;

@@ -24,10 +24,11 @@ struct api {
 	bool lines;			/* a stream is JSON lines, not server-sent events */
 	size_t state;			/* bytes of the provider's own state; 0: it has none */
 	const void *initial;		/* what it begins as */
+	const char *path;		/* of an API that is all at one place, its key a bearer token; else: */
 	void (*address)(const struct llm_request *r, struct address *a);
 	/*
-	 * Takes one frame, an object: of a stream (event is its name, "" without), or the whole answer. Sets rd->complete when
-	 * the provider says with it that the answer is whole. 0 to go on, 1 when nothing more is wanted, -1 with e.
+	 * Takes one frame, an object that is no error: of a stream (event is its name, "" without), or the whole answer. Sets
+	 * rd->complete when the provider says with it that the answer is whole. 0 to go on, 1 when nothing more is wanted, -1 with e.
 	 */
 	int (*frame)(struct reading *rd, const char *event, struct json_object *frame, bool whole, struct err *e);
 	/* The end of a complete answer, before the reply is made of rd->answer; NULL: nothing to do. */
@@ -53,7 +54,7 @@ struct reading {
 	bool framed;		/* a frame was taken */
 };
 
-/* What struct provider's call is for an API. */
+/* Asks it. */
 int api_call(const struct api *api, const struct llm_request *r, const struct buf *body, const struct llm_sink *sink,
     struct llm_reply *reply, struct err *e);
 
@@ -64,13 +65,21 @@ int api_call(const struct api *api, const struct llm_request *r, const struct bu
 int api_read(const struct api *api, const struct llm_request *r, const char *type, bool (*next)(void *arg, const char **data, size_t *len),
     void *arg, const struct llm_sink *sink, struct llm_reply *reply, struct err *e);
 
-/* For frame(): text for the reader; an error that the server reports; a frame that cannot be meant. */
+/* For frame(): text for the reader; an error that the server reports within a frame; a frame that cannot be meant. */
 int reading_text(struct reading *rd, const char *text, size_t len, struct err *e);
 int reading_error(const struct reading *rd, struct json_object *body, struct err *e);
 int reading_nonsense(const struct reading *rd, const char *why, struct err *e);
 /* Replaces a name of the answer (model, finish_reason) by a string member that is there and not empty. */
 void take_name(char **at, struct json_object *obj, const char *key);
-/* A number, -1 when there is none. */
-double take_count(struct json_object *obj, const char *key);
+/* A number, -1 when there is none. The path may have one dot: "details.cached_tokens". */
+double take_count(struct json_object *obj, const char *path);
+/*
+ * The counts of tokens that are there, under these paths; others stay as they are. Without a name for the total (NULL) it
+ * is the sum of the first two.
+ */
+struct usage_names {
+	const char *prompt, *completion, *total, *cache_read, *cache_creation, *thinking;
+};
+void take_usage(struct answer *a, struct json_object *usage, const struct usage_names *names);
 
 #endif

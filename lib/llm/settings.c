@@ -47,7 +47,7 @@ merge(struct json_object *into, struct json_object *from)
 		if (json_object_is_type(there, json_type_object) && json_object_is_type(value, json_type_object))
 			merge(there, value);
 		else if (json_object_is_type(there, json_type_array) && json_object_is_type(value, json_type_array))
-			for (i = 0; i < json_object_array_length(value); i++)
+			for (i = 0; i < json_count(value); i++)
 				json_object_array_add(there, json_object_get(json_object_array_get_idx(value, i)));
 		else
 			json_object_object_add(into, key, json_object_get(value));
@@ -82,7 +82,7 @@ put_settings(struct buf *out, struct json_object *settings, const struct llm_req
 		json_object_object_foreach(settings, key, value) {
 			put_comma(out);
 			put_string(out, key, strlen(key));
-			buf_adds(out, ":");
+			buf_addch(out, ':');
 			json_write(out, value, JSON_COMPACT);
 		}
 	}
@@ -94,11 +94,9 @@ void
 put_declaration(struct buf *out, const struct llm_tool *t, const char *schema_name)
 {
 	put_member_str(out, "name", t->name);
-	if (t->description != NULL) {
-		buf_adds(out, ",");
+	if (t->description != NULL)
 		put_member_str(out, "description", t->description);
-	}
-	buf_addf(out, ",\"%s\":", schema_name);
+	put_name(out, schema_name);
 	if (t->parameters != NULL)
 		json_write(out, t->parameters, JSON_COMPACT);
 	else
@@ -114,16 +112,37 @@ put_no_more_arguments(struct buf *out, struct json_object *schema)
 	buf_adds(out, ",\"additionalProperties\":false}");
 }
 
-size_t
-put_option_tools(struct buf *out, const struct llm_request *r, size_t before)
+static struct json_object *
+option_tools(const struct llm_request *r)
 {
-	struct json_object *tools = json_get(r->config->options, "tools");
-	size_t i, n = json_object_is_type(tools, json_type_array) ? json_object_array_length(tools) : 0;
+	return json_get(r->config->options, "tools");
+}
 
-	for (i = 0; i < n; i++) {
-		if (before + i > 0)
-			buf_adds(out, ",");
+void
+put_option_tools(struct buf *out, const struct llm_request *r)
+{
+	struct json_object *tools = option_tools(r);
+	size_t i;
+
+	for (i = 0; i < json_count(tools); i++) {
+		put_comma(out);
 		json_write(out, json_object_array_get_idx(tools, i), JSON_COMPACT);
 	}
-	return before + n;
+}
+
+void
+put_tools(struct buf *out, const struct llm_request *r, void (*declare)(struct buf *out, const struct llm_request *r, const struct llm_tool *t))
+{
+	size_t i;
+
+	if (r->tools_n == 0 && option_tools(r) == NULL)
+		return;
+	put_name(out, "tools");
+	buf_adds(out, "[");
+	for (i = 0; i < r->tools_n; i++) {
+		put_comma(out);
+		declare(out, r, &r->tools[i]);
+	}
+	put_option_tools(out, r);
+	buf_adds(out, "]");
 }

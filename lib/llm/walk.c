@@ -7,87 +7,7 @@
 
 #define SUMMARY_HEADING "[Summary of earlier conversation]\n"
 
-/* ---- writing ---- */
-
-void
-put_string(struct buf *out, const char *text, size_t len)
-{
-	json_write_string(out, text != NULL ? text : "", len, JSON_COMPACT);
-}
-
-void
-put_member(struct buf *out, const char *name, const char *text, size_t len)
-{
-	buf_addf(out, "\"%s\":", name);
-	put_string(out, text, len);
-}
-
-void
-put_member_str(struct buf *out, const char *name, const char *text)
-{
-	put_member(out, name, text, strlen(text));
-}
-
-void
-put_comma(struct buf *out)
-{
-	if (out->len > 0 && out->data[out->len - 1] != '{')
-		buf_addch(out, ',');
-}
-
-static struct json_object *
-sparse(struct json_object *value)
-{
-	struct json_object *copy;
-	size_t i;
-
-	if (json_object_is_type(value, json_type_array)) {
-		copy = json_object_new_array();
-		for (i = 0; i < json_object_array_length(value); i++)
-			json_object_array_add(copy, sparse(json_object_array_get_idx(value, i)));
-		return copy;
-	}
-	if (!json_object_is_type(value, json_type_object))
-		return json_object_get(value);
-	copy = json_object_new_object();
-	json_object_object_foreach(value, key, member) {
-		if (member != NULL)
-			json_object_object_add(copy, key, sparse(member));
-	}
-	return copy;
-}
-
-void
-put_sparse(struct buf *out, struct json_object *value)
-{
-	struct json_object *copy = sparse(value);
-
-	json_write(out, copy, JSON_COMPACT);
-	json_object_put(copy);
-}
-
-void
-put_prompts(struct buf *out, const struct llm_request *r)
-{
-	size_t i;
-
-	for (i = 0; i < r->prompts_n; i++) {
-		if (i > 0)
-			buf_addch(out, '\n');
-		buf_add(out, r->prompts[i].data, r->prompts[i].len);
-	}
-}
-
 /* ---- reading responses and results ---- */
-
-static struct json_object *
-array_of(struct json_object *v, size_t *n)
-{
-	if (!json_object_is_type(v, json_type_array))
-		v = NULL;
-	*n = v != NULL ? json_object_array_length(v) : 0;
-	return v;
-}
 
 const char *
 response_text(struct json_object *data, bool as_ag2, size_t *len)
@@ -102,54 +22,30 @@ response_text(struct json_object *data, bool as_ag2, size_t *len)
 struct json_object *
 response_calls(struct json_object *data, size_t *n)
 {
-	return array_of(json_get(json_get(data, "tool_calls"), "calls"), n);
+	struct json_object *calls = json_get(json_get(data, "tool_calls"), "calls");
+
+	*n = json_count(calls);
+	return calls;
 }
 
 struct json_object *
-result_parts(struct json_object *result, size_t *n)
+result_parts(struct json_object *result)
 {
-	return array_of(json_get(json_get(json_get(result, "result"), "data"), "parts"), n);
+	return json_get(json_get(json_get(result, "result"), "data"), "parts");
 }
 
 bool
 says_nothing(struct json_object *parts)
 {
-	size_t i, n, len;
+	size_t i, len;
 	const char *text;
 
-	parts = array_of(parts, &n);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < json_count(parts); i++) {
 		text = json_get_text(json_object_array_get_idx(parts, i), "content", &len);
 		if (text == NULL || len > 0)
 			return false;
 	}
 	return true;
-}
-
-struct json_object *
-call_arguments(struct json_object *call)
-{
-	struct json_object *value = NULL;
-	size_t len = 0;
-	const char *text = json_get_text(call, "arguments", &len);
-
-	if (text == NULL || strspn(text, " \t\r\n") == len)
-		return json_object_new_object();
-	return json_parse(&value, text, len, NULL) == 0 ? value : NULL;
-}
-
-void
-put_arguments(struct buf *out, struct json_object *call, bool as_ag2)
-{
-	struct json_object *value = call_arguments(call);
-	bool fine = as_ag2 || json_object_is_type(value, json_type_object);
-
-	if (as_ag2)
-		json_forget_spelling(value);
-	buf_adds(out, fine ? "" : "{\"value\":");
-	json_write(out, value, JSON_COMPACT);
-	buf_adds(out, fine ? "" : "}");
-	json_object_put(value);
 }
 
 /* ---- the walk ---- */
@@ -165,10 +61,23 @@ struct walker {
 };
 
 static int
+give_results(struct walker *wk, struct json_object *const *results, size_t n, struct err *e)
+{
+	size_t i;
+	int rc = 0;
+
+	if (n > 0 && wk->w->results != NULL)
+		return wk->w->results(wk->b, results, n, e);
+	for (i = 0; rc == 0 && i < n; i++)
+		rc = wk->w->result(wk->b, results[i], e);
+	return rc;
+}
+
+static int
 flush_loose(struct walker *wk, struct err *e)
 {
 	size_t i;
-	int rc = wk->loose_n > 0 ? wk->w->results(wk->b, wk->loose, wk->loose_n, e) : 0;
+	int rc = give_results(wk, wk->loose, wk->loose_n, e);
 
 	for (i = 0; i < wk->loose_n; i++)
 		json_object_put(wk->loose[i]);
@@ -217,13 +126,14 @@ loose_result(struct walker *wk, const struct event *ev, struct json_object *data
 static int
 results_container(struct walker *wk, struct json_object *data, struct err *e)
 {
-	size_t i, n;
-	struct json_object *results = array_of(json_get(data, "results"), &n), **items = xcalloc(n + 1, sizeof(*items));
+	struct json_object *results = json_get(data, "results"), **items;
+	size_t i, n = json_count(results);
 	int rc;
 
+	items = xcalloc(n + 1, sizeof(*items));
 	for (i = 0; i < n; i++)
 		items[i] = json_object_array_get_idx(results, i);
-	rc = n > 0 ? wk->w->results(wk->b, items, n, e) : 0;
+	rc = give_results(wk, items, n, e);
 	free(items);
 	return rc;
 }
