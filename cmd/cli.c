@@ -193,6 +193,15 @@ cli_width(int fd)
 	return 80;
 }
 
+void
+cli_add(struct buf *out, const void *data, size_t len, bool keep_lines)
+{
+	if (cli_terminal())
+		scrub(out, data, len, keep_lines);
+	else
+		buf_add(out, data, len);
+}
+
 static void
 write_shown(const void *data, size_t len, bool keep_lines)
 {

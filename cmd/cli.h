@@ -64,6 +64,8 @@ void cli_write(const void *data, size_t len);
 void cli_puts(const char *text);
 /* The same for a name, of a file or a stream, which is part of a line: on a terminal newlines and tabs are shown, too. */
 void cli_name(const char *name);
+/* The same into a buffer: as cli_write does it when lines are kept, else as cli_name. */
+void cli_add(struct buf *out, const void *data, size_t len, bool keep_lines);
 
 /*
  * A program of ours: $variable when it is set (NULL: there is none), else `name` beside the running program, else `name`, to be looked up in PATH.

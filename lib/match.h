@@ -42,9 +42,9 @@ bool match_line(struct match *m, const char *line, size_t len, size_t from, size
  * with escapes.
  */
 struct needle {
-	char bytes[64];
-	size_t len;
-	enum { NEEDLE_EXACT, NEEDLE_LETTERS, NEEDLE_HEX, NEEDLE_ESCAPE } kind;
+	unsigned char bytes[64], mask[64];	/* a byte b is the i-th when (b & mask[i]) == bytes[i] */
+	size_t len, first, second;	/* the two that are looked for */
+	bool escape;		/* its last byte is a digit of 2 to 7 */
 	size_t next;		/* where it was found last */
 };
 

@@ -289,3 +289,40 @@ EMOJI=$(printf '\360\237\230\200')
 	run -0 env TERM=xterm NO_COLOR=1 script -qec "ag2-store log grep tea" /dev/null
 	hasnt "$(printf '\033[')"
 }
+
+@test "log grep on several processors: all that one processor finds, in the same order, the first hit for -l" {
+	for s in a b c; do { "$TOOLS/genlog" 1500000 "${#s}$(printf %d "'$s")"; request 9 'the needle'; "$TOOLS/genlog" 1500000 7; } | ag2-store write /log/$s.jsonl; done
+	for i in $(seq 40); do request "$i" 'small needle'; done | ag2-store write /log/d.jsonl
+	while read -r options; do
+		ag2-store log grep $options >many
+		taskset -c "$(taskset -cp $$ | sed 's/.*: \([0-9]*\).*/\1/')" "$BIN/ag2-store" log grep $options >one
+		same one many
+		[ -s many ]
+	done <<-'END'
+		lock
+		-i needle
+		-l needle
+		-l LOCK -i
+		--json caf
+	END
+	[ "$(ag2-store log grep needle | wc -l)" -eq 43 ]
+	[ "$(ag2-store log grep -l needle | tr '\n' ' ')" = "a b c d " ]
+	# a reader that goes away, and a line that is broken far behind
+	run ! bash -c 'set -o pipefail; ag2-store log grep lock | head -n 1 >first'
+	[ "$(wc -l <first)" -eq 1 ]
+	printf '{"type": "X", needle\n' | ag2-store append /log/b.jsonl >offset
+	run -0 --separate-stderr ag2-store log grep needle
+	[ "${#lines[@]}" -eq 43 ]
+	has "b: line at offset $(cat offset)" "$stderr"
+}
+
+@test "log grep: ids of calls that come again in the next round do not hide its results" {
+	result='{"parent_id": "call_1", "name": "t", "result": {"data": {"parts": [{"content": "needle %s"}]}}}'
+	for n in 1 2; do
+		answer $n quiet '{"id": "call_1", "name": "t", "arguments": "{}"}'
+		printf '{"type": "ag2.events.tool_events.ToolResultEvent", "data": '"$result"'}\n' $n
+		printf '{"type": "ag2.events.tool_events.ToolResultsEvent", "data": {"results": ['"$result"']}}\n' $n
+	done | ag2-store write /log/s.jsonl
+	run -0 ag2-store log grep needle
+	output_is "$(printf 's  -  result  needle 1\ns  -  result  needle 2')"
+}

@@ -31,15 +31,6 @@ struct transcript {
 
 /* ---- lines ---- */
 
-static void
-add_shown(const struct transcript *t, struct buf *out, const char *text, size_t len)
-{
-	if (t->terminal)
-		scrub(out, text, len, true);
-	else
-		buf_add(out, text, len);
-}
-
 /* One line behind an indent; line ends and tabs become blanks, what is too long ends in "...". */
 static void
 add_folded(struct transcript *t, const char *indent, const char *text, size_t len)
@@ -47,7 +38,7 @@ add_folded(struct transcript *t, const char *indent, const char *text, size_t le
 	struct buf line = BUF_INIT;
 	size_t i, left = t->width > strlen(indent) + 10 ? t->width - strlen(indent) : 10;
 
-	add_shown(t, &line, text, len < 4 * t->width + 64 ? len : 4 * t->width + 64);	/* four bytes are a character at most */
+	cli_add(&line, text, len < 4 * t->width + 64 ? len : 4 * t->width + 64, true);	/* four bytes are a character at most */
 	for (i = 0; i < line.len; i++)
 		if (line.data[i] == '\n' || line.data[i] == '\r' || line.data[i] == '\t')
 			line.data[i] = ' ';
@@ -67,7 +58,7 @@ add_text(struct transcript *t, const char *text, size_t len)
 		len--;
 	if (len == 0)
 		return;
-	add_shown(t, &shown, text, len);
+	cli_add(&shown, text, len, true);
 	if (t->terminal) {
 		add_wrapped(&t->out, shown.data, shown.len, t->width);
 	} else {
@@ -84,7 +75,7 @@ add_block(struct transcript *t, const char *indent, const char *text, size_t len
 	struct buf shown = BUF_INIT;
 	const char *p, *end, *newline;
 
-	add_shown(t, &shown, text, len);
+	cli_add(&shown, text, len, true);
 	buf_adds(&t->out, indent);
 	for (p = shown.data, end = p + shown.len; p <= end; p = newline + 1) {
 		newline = memchr(p, '\n', (size_t)(end - p));
@@ -405,7 +396,7 @@ add_plain(struct transcript *t, struct event *ev, struct err *e)
 	int rc = event_render(&text, ev, e);
 
 	if (rc == 0 && text.len > 0) {
-		add_shown(t, &t->out, text.data, text.len);
+		cli_add(&t->out, text.data, text.len, true);
 		buf_addch(&t->out, '\n');
 	}
 	buf_release(&text);

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,10 +83,18 @@ event_free(struct event *ev)
 	free(ev);
 }
 
+static struct json_object *empty;
+
+static void
+make_empty(void)
+{
+	empty = json_object_new_object();
+}
+
 struct json_object *
 event_data(struct event *ev, struct err *e)
 {
-	static struct json_object *empty;
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	struct json_object *data;
 
 	if (ev->parsed == NULL && json_parse(&ev->parsed, ev->line, ev->len, e) < 0)
@@ -93,8 +102,7 @@ event_data(struct event *ev, struct err *e)
 	data = json_get(ev->parsed, "data");
 	if (json_object_is_type(data, json_type_object))
 		return data;
-	if (empty == NULL)
-		empty = json_object_new_object();
+	pthread_once(&once, make_empty);
 	return empty;
 }
 

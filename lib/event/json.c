@@ -7,8 +7,12 @@
 #include <limits.h>
 #include <locale.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 /*
  * Our own reader: json-c's accepts comments, single quotes and raw control characters, rounds large integers without a
@@ -54,20 +58,21 @@ skip_digits(struct reader *r)
 	return 0;
 }
 
-static locale_t
-c_locale(void)
-{
-	static locale_t c;
+static locale_t c_locale;
 
-	if (c == (locale_t)0)
-		c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-	return c;
+static void
+make_locale(void)
+{
+	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
 }
 
 double
 json_number(const char *text)
 {
-	return strtod_l(text, NULL, c_locale());
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, make_locale);
+	return strtod_l(text, NULL, c_locale);
 }
 
 /* Integers that fit are integers; every other number is a double that remembers its spelling. */
@@ -255,6 +260,27 @@ read_escape(struct reader *r)
 	return 0;
 }
 
+/* What needs no look in a string, sixteen bytes at a time as far as that goes. */
+static void
+skip_plain(struct reader *r)
+{
+#ifdef __SSE2__
+	for (; r->end - r->p >= 16; r->p += 16) {
+		__m128i v = _mm_loadu_si128((const __m128i *)(const void *)r->p);
+		__m128i control = _mm_cmpeq_epi8(_mm_max_epu8(v, _mm_set1_epi8(0x1f)), _mm_set1_epi8(0x1f));
+		unsigned m = (unsigned)_mm_movemask_epi8(_mm_or_si128(control, _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')),
+		    _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')))));
+
+		if (m != 0) {
+			r->p += __builtin_ctz(m);
+			return;
+		}
+	}
+#endif
+	while (r->p < r->end && *r->p != '"' && *r->p != '\\' && (unsigned char)*r->p >= 0x20)
+		r->p++;
+}
+
 /* The bytes up to the next quote, backslash or fault. */
 static int
 read_plain(struct reader *r)
@@ -262,8 +288,7 @@ read_plain(struct reader *r)
 	const char *start = r->p;
 	size_t n;
 
-	while (r->p < r->end && *r->p != '"' && *r->p != '\\' && (unsigned char)*r->p >= 0x20)
-		r->p++;
+	skip_plain(r);
 	n = utf8_valid(start, (size_t)(r->p - start));
 	if (start + n < r->p) {
 		r->p = start + n;

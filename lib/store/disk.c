@@ -15,6 +15,7 @@
 #include "store/beneath.h"
 
 #include <dirent.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -352,6 +353,7 @@ disk_stat(void *self, const char *path, struct store_stat *out, struct err *e)
 /* ---- Listing ---- */
 
 struct entry {
+	uint64_t key;
 	char *name;
 	struct store_stat st;
 };
@@ -370,11 +372,28 @@ entries_release(struct entries *l)
 	*l = (struct entries){ 0 };
 }
 
+/* The first eight bytes of what a listing shows of it: where those of two differ, the names differ in the same way. */
+static uint64_t
+key_of(const char *name, bool dir)
+{
+	char head[sizeof(uint64_t)] = "";
+	size_t n = strnlen(name, sizeof(head));
+	uint64_t key;
+
+	memcpy(head, name, n);
+	if (dir && n < sizeof(head))
+		head[n] = '/';
+	memcpy(&key, head, sizeof(key));
+	return be64toh(key);
+}
+
 static int
 by_name(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
 	return store_name_compare(x->name, x->st.dir, y->name, y->st.dir);
 }
 
@@ -408,9 +427,10 @@ add_entry(struct disk *d, int fd, const char *path, const struct dirent *de, boo
 	struct buf child = BUF_INIT;
 	bool seen = true;
 
-	buf_addf(&child, "%s/%s", path[1] == '\0' ? "" : path, de->d_name);
 	if (de->d_type == DT_UNKNOWN || (want_stat && de->d_type == DT_REG))
 		seen = fstatat(fd, de->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (seen && !S_ISREG(st.st_mode))
+		buf_addf(&child, "%s/%s", path[1] == '\0' ? "" : path, de->d_name);
 	if (seen && S_ISLNK(st.st_mode))
 		seen = beneath_stat(d->root, child.data, &st) == 0 && !(S_ISDIR(st.st_mode) && leads_back(d, fd, &st));
 	if (seen && S_ISDIR(st.st_mode))
@@ -420,6 +440,7 @@ add_entry(struct disk *d, int fd, const char *path, const struct dirent *de, boo
 	if (seen) {
 		l->e = xgrow(l->e, l->n, &l->cap, sizeof(*l->e));
 		l->e[l->n].name = xstrdup(de->d_name);
+		l->e[l->n].key = key_of(de->d_name, S_ISDIR(st.st_mode));
 		describe(&st, &l->e[l->n].st);
 		l->n++;
 	}
