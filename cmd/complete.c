@@ -53,7 +53,7 @@ static const char zsh_script[] =
 	"	compadd -S '' -a open\n"
 	"	compadd -a closed\n"
 	"}\n"
-	"if [[ ${funcstack[1]-} == _NAME ]]; then _NAME; else compdef _NAME PROGRAM; fi\n";
+	"if [[ ${funcstack[1]-} == _PROGRAM ]]; then _NAME; else compdef _NAME PROGRAM; fi\n";
 
 static const char fish_script[] =
 	"# fish completion of PROGRAM\n"

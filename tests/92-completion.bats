@@ -122,3 +122,12 @@ in_bash() {
 		[ -s "root/usr/share/$f" ]
 	done
 }
+
+@test "zsh: the first completion in a shell, which loads the script, completes too" {
+	command -v zsh >/dev/null || skip "no zsh"
+	mkdir functions
+	ag2-store --completion=zsh >functions/_ag2-store
+	# the file is run with its own name, which has a hyphen, on top of the function stack
+	run -0 zsh -fc 'fpath=($PWD/functions); autoload -Uz _ag2-store; compadd() { print -- "${@[-1]}"; }; words=(ag2-store tre) CURRENT=2; _ag2-store'
+	has "closed"
+}
