@@ -66,13 +66,16 @@ error_message(struct json_object *body)
 	return text != NULL ? text : json_get_text(body, "message", NULL);
 }
 
+/* A word, else of some relays the status as a number. It stands in the error, or where there is none in its place. */
 const char *
 error_code(struct json_object *body)
 {
-	struct json_object *error = json_get(body, "error");
-	const char *text = json_get_text(error, "code", NULL);
+	struct json_object *error = json_get(body, "error"), *code = json_get(error != NULL ? error : body, "code");
+	const char *text = json_get_text(error != NULL ? error : body, "code", NULL);
 
-	return text != NULL ? text : json_get_text(error, "type", NULL);
+	if (text == NULL)
+		text = json_get_text(error, "type", NULL);
+	return text != NULL || !json_object_is_type(code, json_type_int) ? text : json_object_get_string(code);
 }
 
 /* What of the request is meant: OpenAI's param, the field of Google's first violation. NULL when it is not said. Borrowed. */

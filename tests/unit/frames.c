@@ -424,6 +424,15 @@ static const struct answer_case openai_tools = { .name = "openai tools", .provid
 	.text = "Let me 北", .calls = "c1 f {\"a\":1}|c2 g {}", .finish = "tool_calls", .model = "gpt-x", .said_by = "openai",
 	.usage = { 9, 5, 14, 4, -1, 2 } };
 
+static void
+openai_errors(const struct answer_case *c)
+{
+	REFUSED(c, ERR_BUSY, "too many", "an error in the stream whose code is a number", O("{\"content\":\"a\"}", "null"),
+	    "{\"error\":{\"code\":429,\"message\":\"too many\"}}");
+	REFUSED(c, ERR_UNAVAIL, "broke", "another one", O("{\"content\":\"a\"}", "null"), "{\"error\":{\"code\":500,\"message\":\"broke\"}}");
+	REFUSED(c, ERR_UNAVAIL, "gone", "an error of one choice", "{\"choices\":[{\"index\":0,\"error\":{\"message\":\"gone\"},\"delta\":{}}]}");
+}
+
 /* ---- openai-responses ---- */
 
 #define R(n, type, more) "{\"type\":\"response." type "\",\"sequence_number\":" n more "}"
@@ -474,6 +483,8 @@ responses(void)
 	    R("9", "completed", ",\"response\":" R_RESPONSE("completed", R_MESSAGE("Let me"), "")));
 	REFUSED(c, ERR_BUSY, "slow down", "a failure that passes",
 	    R("1", "failed", ",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"rate_limit_exceeded\",\"message\":\"slow down\"}}"));
+	REFUSED(c, ERR_BUSY, "slow down", "an error event that passes",
+	    "{\"type\":\"error\",\"code\":\"rate_limit_exceeded\",\"message\":\"slow down\",\"param\":null,\"sequence_number\":1}");
 	REFUSED(c, ERR_UNAVAIL, "boom", "an error event", "{\"type\":\"error\",\"code\":\"server_error\",\"message\":\"boom\",\"param\":null,\"sequence_number\":1}");
 	REFUSED(c, ERR_UNAVAIL, "arguments of the call of 'f'", "arguments that are cut",
 	    R("9", "incomplete", ",\"response\":" R_RESPONSE("incomplete", R_CALL("c1", "f", "{\\\"a"), ",\"incomplete_details\":{\"reason\":\"max_output_tokens\"}")));
@@ -592,6 +603,7 @@ int
 main(void)
 {
 	run_case(&openai_tools);
+	openai_errors(&openai_tools);
 	responses();
 	anthropic();
 	gemini();
