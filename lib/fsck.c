@@ -326,12 +326,12 @@ log_id(const char *name, uint64_t *number)
 }
 
 struct unfinished {
-	uint64_t number, segment, log;	/* the segment, its version and the log's */
+	uint64_t segment, log;	/* their versions */
 };
 
 /* Whether the lines of the last segment still begin the log: AG2 writes the one before the other. */
 static int
-find_unfinished(struct store *s, const char *id, struct unfinished *u, struct err *e)
+find_unfinished(struct store *s, const char *id, uint64_t number, struct unfinished *u, struct err *e)
 {
 	struct buf path = BUF_INIT;
 	struct store_stat st;
@@ -341,46 +341,51 @@ find_unfinished(struct store *s, const char *id, struct unfinished *u, struct er
 	*u = (struct unfinished){ 0 };
 	stream_path(&path, id);
 	rc = store_stat(s, path.data, &st, e);
-	if (rc > 0 && stream_next_segment(s, id, &u->number, &u->segment, &why) < 0)
+	/* Gone by now, or damaged, which the back end's check told. */
+	if (rc > 0 && stream_segment_unfinished(s, id, number, &u->segment, &why) < 0)
 		rc = why.code == ERR_NOINPUT || why.code == ERR_ABSENT || why.code == ERR_DATA ? 0 : err_set(e, why.code, "%s", why.msg);
 	u->log = st.version;
 	buf_release(&path);
 	return rc > 0 ? u->segment != 0 : rc;
 }
 
+/* It is told, and removed with `repair` unless the log has changed; what it holds the log holds. */
 static int
-check_unfinished(struct fsck *f, const char *id, struct err *e)
+remove_unfinished(struct fsck *f, const char *id, uint64_t number, const struct unfinished *u, struct err *e)
 {
-	struct unfinished u = { 0 }, before;
 	struct buf segment = BUF_INIT, log = BUF_INIT;
 	struct store_op ops[3];
 	struct err why = ERR_INIT;
-	int looks = 0, rc = find_unfinished(f->s, id, &u, e);
+	int rc;
 
-	while (rc > 0 && looks++ < LOOKS) {
-		before = u;
-		poll(NULL, 0, PAUSE_MS);
-		rc = find_unfinished(f->s, id, &u, e);
-		if (u.number != before.number || u.segment != before.segment)
-			looks = 0;
-	}
-	if (rc <= 0)
-		return rc;
-	stream_segment_path(&segment, id, u.number);
+	stream_segment_path(&segment, id, number);
 	stream_path(&log, id);
-	ops[0] = (struct store_op){ .kind = STORE_OP_EXPECT, .path = segment.data, .version = u.segment };
-	ops[1] = (struct store_op){ .kind = STORE_OP_EXPECT, .path = log.data, .version = u.log };
+	ops[0] = (struct store_op){ .kind = STORE_OP_EXPECT, .path = segment.data, .version = u->segment };
+	ops[1] = (struct store_op){ .kind = STORE_OP_EXPECT, .path = log.data, .version = u->log };
 	ops[2] = (struct store_op){ .kind = STORE_OP_DELETE, .path = segment.data };
 	rc = f->repair ? store_commit(f->s, ops, 3, &why) : -1;
 	store_found(f->fn, f->arg, segment.data, "segment", rc == 0 ? "removed: the log has them" : NULL,
 	    "a compaction did not finish: its lines still begin the log, and AG2 reads them twice");
-	if (f->repair && rc < 0 && why.code != ERR_CONFLICT)
-		rc = err_set(e, why.code, "%s", why.msg);
-	else
-		rc = 0;
+	rc = f->repair && rc < 0 && why.code != ERR_CONFLICT ? err_set(e, why.code, "%s", why.msg) : 0;
 	buf_release(&segment);
 	buf_release(&log);
 	return rc;
+}
+
+static int
+check_unfinished(struct fsck *f, const char *id, uint64_t number, struct err *e)
+{
+	struct unfinished u, before;
+	int looks = 0, rc = find_unfinished(f->s, id, number, &u, e);
+
+	while (rc > 0 && looks++ < LOOKS) {
+		before = u;
+		poll(NULL, 0, PAUSE_MS);
+		rc = find_unfinished(f->s, id, number, &u, e);
+		if (u.segment != before.segment)
+			looks = 0;
+	}
+	return rc <= 0 ? rc : remove_unfinished(f, id, number, &u, e);
 }
 
 /* The names of one stream, names[0..n): its segments are 1, 2, 3 ... */
@@ -407,7 +412,7 @@ check_stream(struct fsck *f, char *const *names, size_t n, size_t id_len, struct
 		free(path);
 	}
 	if (rc == 0 && highest > 0)
-		rc = check_unfinished(f, id, e);
+		rc = check_unfinished(f, id, highest, e);
 	free(id);
 	return rc;
 }

@@ -625,12 +625,27 @@ stream_segment_path(struct buf *out, const char *id, uint64_t number)
 	buf_addf(out, LOG_DIR "/%s.dropped-%llu" SUFFIX, id, (unsigned long long)number);
 }
 
+/* The version of the last segment of those read when its lines still begin the log, else 0. */
+static int
+version_again(struct stream_reader *r, uint64_t *version, struct err *e)
+{
+	struct segment *last = &r->segments[r->n - 1];
+	struct store_stat st;
+
+	*version = 0;
+	if (find_again(r, last, e) < 0)
+		return -1;
+	if (!last->again)
+		return 0;
+	if (store_stat(r->s, last->path, &st, e) <= 0)
+		return -1;
+	*version = st.version;
+	return 0;
+}
+
 static int
 last_segment(struct stream_reader *r, uint64_t *number, uint64_t *version, struct err *e)
 {
-	struct segment *last;
-	struct store_stat st;
-
 	if (store_list(r->s, LOG_DIR, 0, segment_entry, r, e) < 0)
 		return -1;
 	*number = 1;
@@ -638,16 +653,9 @@ last_segment(struct stream_reader *r, uint64_t *number, uint64_t *version, struc
 	if (r->n == 0)
 		return 0;
 	qsort(r->segments, r->n, sizeof(*r->segments), by_number);
-	last = &r->segments[r->n - 1];
-	*number = last->number + 1;
-	if (find_again(r, last, e) < 0)
+	if (version_again(r, version, e) < 0)
 		return -1;
-	if (!last->again)
-		return 0;
-	if (store_stat(r->s, last->path, &st, e) <= 0)
-		return -1;
-	*number = last->number;
-	*version = st.version;
+	*number = r->segments[r->n - 1].number + (*version == 0);
 	return 0;
 }
 
@@ -660,6 +668,23 @@ stream_next_segment(struct store *s, const char *id, uint64_t *number, uint64_t 
 	if (stream_open(s, id, false, &r, e) < 0)
 		return -1;
 	rc = last_segment(r, number, version, e);
+	stream_close(r);
+	return rc;
+}
+
+int
+stream_segment_unfinished(struct store *s, const char *id, uint64_t number, uint64_t *version, struct err *e)
+{
+	struct stream_reader *r;
+	struct buf path = BUF_INIT;
+	int rc;
+
+	if (stream_open(s, id, false, &r, e) < 0)
+		return -1;
+	stream_segment_path(&path, id, number);
+	r->segments = xgrow(r->segments, r->n, &r->cap, sizeof(*r->segments));
+	r->segments[r->n++] = (struct segment){ .number = number, .path = buf_detach(&path, NULL) };
+	rc = version_again(r, version, e);
 	stream_close(r);
 	return rc;
 }

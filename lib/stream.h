@@ -53,6 +53,8 @@ void stream_close(struct stream_reader *r);			/* NULL is allowed */
  * dropped now begins with the same lines and takes its place.
  */
 int stream_next_segment(struct store *s, const char *id, uint64_t *number, uint64_t *version, struct err *e);
+/* The version of the segment with this number, which is there, when it is such a one; else 0. Of others nothing is read. */
+int stream_segment_unfinished(struct store *s, const char *id, uint64_t number, uint64_t *version, struct err *e);
 void stream_segment_path(struct buf *out, const char *id, uint64_t number);	/* out is reset */
 
 /*
