@@ -153,13 +153,57 @@ responses() {
 	hasnt "$KEY"
 }
 
-@test "the key is in no output, log or cassette" {
-	{ stream; piece "your key is $KEY, isn't it"; finish; } | script 1
+@test "a server that echoes the key gets it into no output, log, cassette or tool" {
+	printf '#!/bin/sh\n[ "$1" = --schema ] && { echo %s; exit; }\ntee args\nenv >env.tool\n' \
+		"'{\"name\": \"t\", \"parameters\": {\"type\": \"object\", \"properties\": {}}}'" >t
+	chmod +x t
+	encoded=$(printf 'x:%s' "$KEY" | base64 -w 0)
+	{ stream; piece "your key is $KEY, isn't it"; call c1 t "{\"a\":\"$KEY\",\"b\":\"$encoded\"}"; finish tool_calls; } | script 1
+	{ stream; for ((i = 0; i < ${#KEY}; i++)); do piece "${KEY:i:1}"; done; piece " $encoded"; finish; } | script 2
 	export AG2_STORE=disk:$TMP/s
-	ag2-ask "${M[@]}" -v --record tape --stream x q >out 2>err
-	run -1 grep -F "$KEY" err tape
-	[ -s tape ]
-	grep -qF "Bearer $KEY" web/1.head
+	ag2-ask "${M[@]}" -v --tool ./t --record tape --stream x q >out 2>err
+	grep -q 'your key is \[key\], isn' out
+	[ -s tape ] && [ -s args ]
+	for file in out err tape args env.tool s/log/x.jsonl; do
+		! grep -F "${KEY:4}" $file || fail $file
+	done
+	! grep -F "${encoded:8:20}" tape args s/log/x.jsonl
+	grep -qF "Bearer $KEY" web/2.head
+}
+
+@test "an error that quotes the key, in whatever form, is shown without it" {
+	# shellcheck disable=SC2059
+	percent=$(printf "$(printf '%s' "$KEY" | od -An -v -tx1 | tr -d '\n' | sed 's/ /%%/g')")
+	n=1
+	for form in "$KEY" "$(base64 -w 0 <<<"x:$KEY")" "$percent" "${KEY:0:12} and ${KEY:12}"; do
+		{ echo head 401 application/json; echo "send {\"error\":{\"message\":\"no such key: $form\"}}"; } | script $n
+		{ echo head 500 text/plain; echo "send said $form"; } | script $((n + 1))
+		{ stream; echo "data {\"error\":{\"message\":\"key $form\"}}"; } | script $((n + 2))
+		{ stream; echo "send data: key $form\\n\\n"; } | script $((n + 3))
+		for i in 1 2 3 4; do
+			run ag2-ask "${M[@]}" -v --retries 0 q </dev/null
+			[ "$status" -ne 0 ]
+			has '[key]'
+			hasnt "${KEY:4:12}"
+			hasnt "${KEY:13:9}"
+			hasnt "${form:10:16}"
+		done
+		n=$((n + 4))
+	done
+}
+
+@test "what has the key is looked into by no tool, and dumps no core" {
+	printf '#!/bin/sh\n[ "$1" = --schema ] && { echo %s; exit; }\nstat -c %%U:%%a /proc/$PPID/environ /proc/$PPID/mem\n' \
+		"'{\"name\": \"t\", \"parameters\": {\"type\": \"object\", \"properties\": {}}}'" >t
+	chmod +x t
+	{ stream; call c1 t '{}'; finish tool_calls; } | script 1
+	{ stream; piece done; finish; } | script 2
+	[ "$(id -u)" -ne 0 ] || chown nobody "$TMP" t	# root's own files are root's anyway
+	run -0 ag2-ask "${M[@]}" --tool ./t q </dev/null
+	[ "$(jq -r '.messages[-1].content' web/2.body)" = $'root:400\nroot:600' ]
+	if [ "$(id -u)" -eq 0 ]; then
+		ag2-ask "${M[@]}" --tool ./t q </dev/null >/dev/null 2>&1 || true
+	fi
 }
 
 @test "a signal while the server is silent ends the call, and nothing half is logged" {

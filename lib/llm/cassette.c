@@ -4,6 +4,7 @@
 #include "base/io.h"
 #include "base/utf8.h"
 #include "llm/quote.h"
+#include "llm/secret.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -780,26 +781,6 @@ record_reply(struct json_object *pieces, const struct llm_reply *reply)
 	return v;
 }
 
-/* A key that a server echoed into its answer. */
-static void
-take_out(struct buf *line, const char *key)
-{
-	struct buf clean = BUF_INIT;
-	size_t n = key != NULL ? strlen(key) : 0, done = 0;
-	const char *at;
-
-	if (n < 8)
-		return;
-	while ((at = memmem(line->data + done, line->len - done, key, n)) != NULL) {
-		buf_add(&clean, line->data + done, (size_t)(at - line->data) - done);
-		buf_adds(&clean, "[key]");
-		done = (size_t)(at - line->data) + n;
-	}
-	buf_add(&clean, line->data + done, line->len - done);
-	buf_release(line);
-	*line = clean;
-}
-
 /* Whole lines only: what a recorder that was killed left is ended first. */
 static int
 append(const struct cassette *c, const struct buf *line, struct err *e)
@@ -826,7 +807,7 @@ cassette_add(struct cassette *c, const struct llm_request *r, bool lines, const 
     const struct llm_reply *reply, struct err *e)
 {
 	struct json_object *entry = json_object_new_object(), *request;
-	struct buf line = BUF_INIT;
+	struct buf line = BUF_INIT, clean = BUF_INIT;
 	int rc = canonical(&request, lines, body, e);
 
 	record_text(entry, "provider", r->config->provider);
@@ -835,10 +816,11 @@ cassette_add(struct cassette *c, const struct llm_request *r, bool lines, const 
 	json_object_object_add(entry, "reply", record_reply(pieces, reply));
 	json_write(&line, entry, JSON_COMPACT);
 	buf_addch(&line, '\n');
-	take_out(&line, r->config->api_key);
+	secret_hide(&clean, line.data, line.len, r->config->api_key);
 	if (rc == 0)
-		rc = append(c, &line, e);
+		rc = append(c, &clean, e);
 	buf_release(&line);
+	buf_release(&clean);
 	json_object_put(entry);
 	return rc;
 }

@@ -2,24 +2,10 @@
 
 #include "base/utf8.h"
 #include "event/json.h"
+#include "llm/secret.h"
 
-#define QUOTED_MAX 200	/* code points */
-
-/* Before anything is cut off, so that no part of a secret is left at the end. */
-static void
-add_without(struct buf *out, const char *bytes, size_t len, const char *secret)
-{
-	size_t n = secret != NULL ? strlen(secret) : 0;
-	const char *at;
-
-	while (n > 0 && (at = memmem(bytes, len, secret, n)) != NULL) {
-		buf_add(out, bytes, (size_t)(at - bytes));
-		buf_adds(out, "[key]");
-		len -= (size_t)(at - bytes) + n;
-		bytes = at + n;
-	}
-	buf_add(out, bytes, len);
-}
+#define QUOTED_MAX 200		/* code points */
+#define LOOKED_AT (64 * 1024)	/* bytes */
 
 static bool
 blank(char c)
@@ -34,7 +20,12 @@ quote_text(struct buf *out, const char *bytes, size_t len, const char *secret)
 	size_t i = 0, n, count = 0;
 	bool gap = false;
 
-	add_without(&clean, bytes, len, secret);
+	while (len > 0 && blank(*bytes)) {
+		bytes++;
+		len--;
+	}
+	/* Before anything is shortened for people, so that no part of a secret is left at the end. */
+	secret_hide_parts(&clean, bytes, len < LOOKED_AT ? len : LOOKED_AT, secret);
 	utf8_add_valid(&valid, clean.data, clean.len);
 	for (; i < valid.len; i += n) {
 		n = utf8_decode(valid.data + i, valid.len - i, NULL);

@@ -250,10 +250,8 @@ feed(struct reading *rd, const char *data, size_t len, struct err *e)
 }
 
 static int
-on_body(void *arg, const struct http_answer *a, const char *data, size_t len, struct err *e)
+take_body(struct reading *rd, const struct http_answer *a, const char *data, size_t len, struct err *e)
 {
-	struct reading *rd = arg;
-
 	if (rd->form == FORM_UNKNOWN || rd->form == FORM_JSON || rd->whole.len < 512)
 		buf_add(&rd->whole, data, len);
 	if (rd->whole.over)
@@ -262,6 +260,16 @@ on_body(void *arg, const struct http_answer *a, const char *data, size_t len, st
 		return feed(rd, data, len, e);
 	find_form(rd, a->type);		/* and with what came before its form was known: */
 	return feed(rd, rd->whole.data, rd->whole.len, e);
+}
+
+/* The text of all frames that came in one piece is given at once: it is written once, then. */
+static int
+on_body(void *arg, const struct http_answer *a, const char *data, size_t len, struct err *e)
+{
+	struct reading *rd = arg;
+	int rc = take_body(rd, a, data, len, e);
+
+	return screen_flush(&rd->screen, rc < 0, rc < 0 ? NULL : e) < 0 ? -1 : rc;
 }
 
 /* ---- the end ---- */
@@ -306,21 +314,77 @@ end_json(struct reading *rd, struct err *e)
 	return rc < 0 ? -1 : 0;
 }
 
+static void
+hide_in(char **text, size_t *len, const char *secret)
+{
+	struct buf clean = BUF_INIT;
+
+	if (*text == NULL)
+		return;
+	secret_hide(&clean, *text, len != NULL ? *len : strlen(*text), secret);
+	free(*text);
+	*text = buf_detach(&clean, len);
+}
+
+static void
+hide_in_events(struct event_list *l, const char *secret)
+{
+	struct buf clean = BUF_INIT;
+	size_t i, len;
+	char *line;
+
+	for (i = 0; i < l->n; i++) {
+		secret_hide(&clean, l->items[i]->line, l->items[i]->len, secret);
+		if (clean.len == l->items[i]->len && memcmp(clean.data, l->items[i]->line, clean.len) == 0) {
+			buf_reset(&clean);
+			continue;
+		}
+		event_free(l->items[i]);
+		line = buf_detach(&clean, &len);
+		l->items[i] = event_own(line, len);
+	}
+	buf_release(&clean);
+}
+
+/* A server that echoes what it was sent: of our key nothing gets into a log, or to a tool. */
+static void
+hide_in_reply(struct llm_reply *reply, const char *secret)
+{
+	size_t i;
+
+	if (secret == NULL)
+		return;
+	hide_in(&reply->message, &reply->message_len, secret);
+	hide_in(&reply->model, NULL, secret);
+	hide_in(&reply->finish_reason, NULL, secret);
+	for (i = 0; i < reply->calls_n; i++) {
+		hide_in(&reply->calls[i].id, NULL, secret);
+		hide_in(&reply->calls[i].name, NULL, secret);
+		hide_in(&reply->calls[i].arguments, NULL, secret);
+		hide_in(&reply->calls[i].vendor_metadata, NULL, secret);
+		hide_in(&reply->calls[i].signature, NULL, secret);
+	}
+	hide_in_events(&reply->replay, secret);
+}
+
 /* What did not come in pieces, or was not wanted so, is given to the sink when it is known to be good. */
 static int
 finish(struct reading *rd, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
 {
 	bool given;
 
-	if ((rd->form == FORM_STREAM || rd->form == FORM_LINES ? end_stream(rd, e) : end_json(rd, e)) < 0)
+	if ((rd->form == FORM_STREAM || rd->form == FORM_LINES ? end_stream(rd, e) : end_json(rd, e)) < 0) {
+		screen_flush(&rd->screen, true, NULL);
 		return -1;
+	}
 	if (rd->api->end != NULL && rd->api->end(rd, e) < 0)
 		return -1;
-	if (answer_end_text(&rd->answer, rd->sink, e) < 0)
+	if (answer_end_text(&rd->answer, rd->sink, e) < 0 || screen_flush(&rd->screen, true, e) < 0)
 		return -1;
 	given = rd->sink != &nowhere && rd->answer.text.len > 0;
 	if (answer_finish(&rd->answer, rd->api->name, rd->r->config->model, reply, e) < 0)
 		return -1;
+	hide_in_reply(reply, rd->r->config->api_key);
 	return given ? 0 : sink_text(sink, reply->message, reply->message_len, e);
 }
 
@@ -367,8 +431,8 @@ post(struct reading *rd, const struct buf *bytes, struct err *e)
 static void
 begin(struct reading *rd, const struct api *api, const struct llm_request *r, const struct llm_sink *sink)
 {
-	*rd = (struct reading){ .r = r, .api = api, .sink = r->stream ? sink : &nowhere, .answer = ANSWER_INIT,
-		.whole = BUF_INIT_MAX(2 * ANSWER_MAX), .line = BUF_INIT_MAX(ANSWER_MAX) };
+	*rd = (struct reading){ .r = r, .api = api, .sink = r->stream ? &rd->screened : &nowhere, .answer = ANSWER_INIT,
+		.screen = { .to = sink, .secret = r->config->api_key, .text = BUF_INIT }, .screened = { screen_text, &rd->screen }, .whole = BUF_INIT_MAX(2 * ANSWER_MAX), .line = BUF_INIT_MAX(ANSWER_MAX) };
 	sse_init(&rd->sse);
 	rd->state = api->state > 0 ? xmemdup0(api->initial, api->state) : NULL;
 }
@@ -380,6 +444,7 @@ release(struct reading *rd)
 		rd->api->release(rd->state);
 	free(rd->state);
 	sse_release(&rd->sse);
+	buf_release(&rd->screen.text);
 	buf_release(&rd->whole);
 	buf_release(&rd->line);
 	answer_release(&rd->answer);

@@ -6,6 +6,7 @@
 #define AG2_READING_H
 
 #include "llm/provider.h"
+#include "llm/secret.h"
 #include "llm/sse.h"
 
 /* Where a request goes. */
@@ -44,6 +45,8 @@ struct reading {
 	void *state;
 	bool complete;
 	/* private */
+	struct screen screen;	/* between the provider and the reader of the text */
+	struct llm_sink screened;
 	struct sse sse;
 	enum { FORM_UNKNOWN, FORM_STREAM, FORM_LINES, FORM_JSON } form;
 	struct buf whole;	/* a body that is one JSON value; of a stream its first bytes, to quote */

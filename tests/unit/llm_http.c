@@ -175,7 +175,7 @@ fails(const char *script, enum err_code code, const char *words, const char *wha
 static void
 requests(void)
 {
-	answers(STREAM TEXT("Hel") TEXT("lo") FINISH("stop") "data {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2,"
+	answers(STREAM TEXT("Hel") "wait seen\n" TEXT("lo") FINISH("stop") "data {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":2,"
 	    "\"total_tokens\":11,\"prompt_tokens_details\":{\"cached_tokens\":4},\"completion_tokens_details\":{\"reasoning_tokens\":1}}}\n" DONE,
 	    "Hello", "a stream");
 	is_int(got.pieces, 2, "piece by piece");
@@ -468,7 +468,7 @@ reader_stops(void)
 	char name[20];
 
 	snprintf(name, sizeof(name), "%d", ++server_n);
-	put_file(name, STREAM TEXT("a") TEXT("b") TEXT("c") "hold\n");
+	put_file(name, STREAM TEXT("a") TEXT("b") "hold\n");
 	ok(llm_call(&r, stop_at_b, &text, &reply, &e) == -1 && e.code == ERR_IO, "the reader of the text can end the call: %s", e.msg);
 	is_str(text.data, "ab", "at once");
 	buf_release(&text);
