@@ -39,6 +39,7 @@ LIB_OBJ  = $(LIB_SRC:%.c=$(BUILD)/%.o)
 CLI_OBJ  = $(CLI_SRC:%.c=$(BUILD)/%.o)
 UNIT     = $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/*.c))
 TOOLS    = $(patsubst tests/tools/%.c,$(BUILD)/tools/%,$(wildcard tests/tools/*.c))
+SHIMS    = $(patsubst tests/tools/preload/%.c,$(BUILD)/tools/%.so,$(wildcard tests/tools/preload/*.c))
 MAN      = $(wildcard man/*.[1-9])
 
 all: $(PROGRAMS:%=$(BUILD)/bin/%)
@@ -66,7 +67,12 @@ $(BUILD)/tools/%: $(BUILD)/tests/tools/%.o $(BUILD)/libag2.a
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ $(LIBS_BASE) $(LIBS_$*)
 
-tests: all $(UNIT) $(TOOLS)
+# Preloaded into a program: without the sanitizers, which the program has.
+$(BUILD)/tools/%.so: tests/tools/preload/%.c $(wildcard tests/tools/preload/*.h) Makefile
+	@mkdir -p $(@D)
+	$(CC) -std=gnu11 -O2 -g $(WARN) -D_GNU_SOURCE -fPIC -shared -o $@ $< -ldl
+
+tests: all $(UNIT) $(TOOLS) $(SHIMS)
 
 check: tests
 	AG2_BUILD=$(BUILD) sh tests/run

@@ -128,6 +128,9 @@ disk_make_dir(struct disk *d, int at, const char *name)
 {
 	int fd, rc;
 
+	/* Should we die before it is synced: who comes then has to know. */
+	if (d->journal.held && (d->journal.flags & JOURNAL_LOOSE) == 0 && journal_flag(&d->journal, JOURNAL_LOOSE, NULL) < 0)
+		return -1;
 	if (mkdirat(at, name, 0700) < 0)
 		return errno == EEXIST ? 0 : -1;
 	fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -588,12 +591,28 @@ tidy(struct disk *d)
 	journal_end(&d->journal, NULL);
 }
 
+/* What changes without sync=full, or of a dead process, have left in the kernel's memory may be what this change builds on. */
+static int
+settle(struct disk *d, struct err *e)
+{
+	if ((d->journal.flags & JOURNAL_LOOSE) == 0)
+		return 0;
+	if (syncfs(d->journal.fd) < 0)
+		return err_sys(e, "cannot sync the store '%s'", d->where);
+	d->journal.flags &= ~(uint32_t)JOURNAL_LOOSE;
+	return 0;
+}
+
 static int
 change_begin(struct disk *d, struct err *e)
 {
 	if (journal_lock(&d->journal, d->root, true, make_journal, d, d->o.timeout_ms, e) < 0)
 		return -1;
 	if ((d->journal.seq & 1) != 0 && disk_recover(d, e) < 0) {
+		journal_unlock(&d->journal);
+		return -1;
+	}
+	if (disk_full(d) && settle(d, e) < 0) {
 		journal_unlock(&d->journal);
 		return -1;
 	}
@@ -610,13 +629,18 @@ carry_out(struct disk *d, struct plan *p, struct err *e)
 	size_t i;
 	int rc = -1;
 
-	plan_encode(p, &record, data);
+	for (i = 0; i < p->n && !disk_full(d); i++)
+		if (p->steps[i].kind != STEP_APPEND || p->steps[i].create)
+			d->journal.flags |= JOURNAL_LOOSE;
+	plan_encode(p, disk_full(d), &record, data);
 	if (d->tmp >= 0 && disk_sync_dir(d, d->tmp) < 0)
 		err_sys(e, "cannot write '%s'", d->where);
 	else
 		rc = journal_begin(&d->journal, &record, data, p->n, disk_full(d), e);
 	if (rc == 0)
 		rc = plan_apply(d, p, e);
+	if (disk_full(d))
+		d->journal.flags = rc == 0 ? d->journal.flags & ~(uint32_t)JOURNAL_LOOSE : d->journal.flags | JOURNAL_LOOSE;
 	/* When the end cannot be written the next one finds the change complete. */
 	if (rc == 0 || plan_undo(d, p))
 		journal_end(&d->journal, NULL);

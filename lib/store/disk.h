@@ -80,6 +80,7 @@ struct step {
 	unsigned staged;	/* RENAME: the name in tmp */
 	const void *data;	/* APPEND */
 	uint64_t len;
+	unsigned char sum[20];	/* APPEND: SHA-1 of the data, with sync=full */
 	struct store_op *op;	/* NULL in a change that is carried out again */
 	/* How to undo it: */
 	int fd;			/* APPEND: open */
@@ -128,8 +129,8 @@ int disk_set_version(int fd, uint64_t version);	/* -1 with errno set */
 int plan_apply(struct disk *d, struct plan *p, struct err *e);
 bool plan_undo(struct disk *d, struct plan *p);
 
-/* The record of the plan for the journal, and the data that go behind it: p->n pieces. */
-void plan_encode(const struct plan *p, struct buf *record, struct iovec *data);
+/* The record of the plan for the journal, and the data that go behind it: p->n pieces; with full their sums are in the record. */
+void plan_encode(struct plan *p, bool full, struct buf *record, struct iovec *data);
 
 /* What the journal has of a change that was begun. ERR_DATA when it is not whole. data is what p points into. */
 int plan_load(struct disk *d, struct plan *p, struct buf *data, struct err *e);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/io.h"
 #include "base/log.h"
+#include "base/sha1.h"
 #include "path.h"
 #include "store/beneath.h"
 
@@ -169,13 +170,25 @@ before_boot(uint64_t version)
 	return version / 1000000000 < (uint64_t)(now.tv_sec - up.tv_sec);
 }
 
+/* Whether that is what a loss of power may leave of the data: of each sector the bytes or zeros. */
+static bool
+partly_written(const struct buf *there, const char *data, size_t len)
+{
+	size_t i = 0;
+
+	while (i < there->len && i < len && (there->data[i] == data[i] || there->data[i] == '\0'))
+		i++;
+	return i == there->len;
+}
+
 /*
  * How many bytes of the data of an append that a dead writer began are in the file. A killed write(2) may have written
- * any part of them, none with a new time among it. After a loss of power the journal may be older than the file:
- * one that was changed since had the append complete.
+ * any part of them, none with a new time among it. After a loss of power the journal of changes made without sync=full
+ * may be older than the file: one that was changed since had the append complete. With it the journal is first on the
+ * disk, and the file may have any part of the data, zeros for the rest; these are taken away.
  */
 static int
-already_there(const struct step *s, uint64_t *have, struct err *e)
+already_there(const struct step *s, bool full, uint64_t *have, struct err *e)
 {
 	struct stat st;
 	struct buf rest = BUF_INIT_MAX(REDO_MAX);
@@ -187,14 +200,16 @@ already_there(const struct step *s, uint64_t *have, struct err *e)
 		return err_sys(e, "cannot look at '%s'", s->path);
 	newer = disk_version_of(&st) >= s->version && before_boot(s->version);
 	if ((uint64_t)st.st_size <= s->old_size) {
-		*have = newer ? s->len : 0;
+		*have = newer && (!full || (uint64_t)st.st_size < s->old_size) ? s->len : 0;
 		return 0;
 	}
 	if (lseek(s->fd, (off_t)s->old_size, SEEK_SET) < 0)
 		return err_sys(e, "cannot read '%s'", s->path);
 	rc = io_read_all(s->fd, &rest, s->path, e);
-	if (rc == 0 && rest.len < s->len && memcmp(rest.data, s->data, rest.len) == 0)
+	if (rc == 0 && rest.len <= s->len && memcmp(rest.data, s->data, rest.len) == 0)
 		*have = rest.len;
+	else if (rc == 0 && full && partly_written(&rest, s->data, (size_t)s->len))
+		rc = ftruncate(s->fd, (off_t)s->old_size) == 0 ? 0 : err_sys(e, "cannot write '%s'", s->path);
 	else if (rc == 0 && (newer || memmem(rest.data, rest.len, s->data, (size_t)s->len) != NULL))
 		*have = s->len;
 	else if (rc == 0)
@@ -220,8 +235,8 @@ write_counted(int fd, const char *data, uint64_t len, uint64_t *written)
 }
 
 /*
- * The file's new version (done again: unless it has a newer one by now). Who may write a file that is another's may only set its time to now, which the kernel takes from
- * a clock that moves every few milliseconds: wait for it to pass the old version.
+ * The file's new version (done again: unless it has a newer one by now). Who may write a file that is another's may only set its
+ * time to now, which the kernel takes from a clock that moves every few milliseconds: wait for it to pass the old version.
  */
 static int
 rise(int fd, struct step *s, bool again)
@@ -261,13 +276,13 @@ apply_append(struct disk *d, struct plan *p, struct step *s, struct err *e)
 	}
 	if (s->fd < 0 && append_create(d, p, s, e) < 0)
 		return -1;
-	if (p->again && already_there(s, &s->written, e) < 0)
+	if (p->again && already_there(s, (d->journal.flags & JOURNAL_FULL) != 0, &s->written, e) < 0)
 		return -1;
 	if (write_counted(s->fd, s->data, s->len, &s->written) < 0)
 		return err_sys(e, "cannot append to '%s'", s->path);
 	/* Not the size from before: others may have appended in between. A write of nothing does not move to the end. */
 	end = lseek(s->fd, 0, s->len > 0 ? SEEK_CUR : SEEK_END);
-	if (end < 0 || rise(s->fd, s, p->again) < 0 || (disk_full(d) && fdatasync(s->fd) < 0))
+	if (end < 0 || rise(s->fd, s, p->again) < 0 || (disk_full(d) && fsync(s->fd) < 0))
 		return err_sys(e, "cannot append to '%s'", s->path);
 	if (s->op != NULL)
 		s->op->offset = (uint64_t)end - s->len;
@@ -416,19 +431,42 @@ get(const struct buf *b, size_t *at, uint64_t *n)
 	return true;
 }
 
+static bool
+get_sum(const struct buf *b, size_t *at, unsigned char sum[20])
+{
+	if (b->len - *at < 20)
+		return false;
+	memcpy(sum, b->data + *at, 20);
+	*at += 20;
+	return true;
+}
+
+static void
+data_sum(const struct step *s, unsigned char sum[20])
+{
+	struct sha1 h;
+
+	sha1_init(&h);
+	sha1_add(&h, s->data, (size_t)s->len);
+	sha1_end(&h, sum);
+}
+
 void
-plan_encode(const struct plan *p, struct buf *record, struct iovec *data)
+plan_encode(struct plan *p, bool full, struct buf *record, struct iovec *data)
 {
 	size_t i, len;
 
 	for (i = 0; i < p->n; i++) {
-		const struct step *s = &p->steps[i];
+		struct step *s = &p->steps[i];
 
 		len = strlen(s->path);
+		if (full && s->kind == STEP_APPEND)
+			data_sum(s, s->sum);
 		put(record, (uint64_t)s->kind << 32 | s->staged);
 		put(record, s->version);
 		put(record, s->old_size << 1 | s->create);
 		put(record, s->len);
+		buf_add(record, s->sum, sizeof(s->sum));
 		put(record, len);
 		buf_add(record, s->path, len);
 		data[i].iov_base = (void *)s->data;
@@ -441,11 +479,12 @@ static bool
 decode_step(const struct buf *record, size_t *at, struct plan *p)
 {
 	uint64_t kind, version, size, len, path_len;
+	unsigned char sum[20];
 	struct step *s;
 	char *path;
 
 	if (!get(record, at, &kind) || !get(record, at, &version) || !get(record, at, &size) || !get(record, at, &len) ||
-	    !get(record, at, &path_len) || path_len > record->len - *at || path_len == 0 || record->data[*at] != '/' || kind >> 32 > STEP_RENAME)
+	    !get_sum(record, at, sum) || !get(record, at, &path_len) || path_len > record->len - *at || path_len == 0 || record->data[*at] != '/' || kind >> 32 > STEP_RENAME)
 		return false;
 	path = xmemdup0(record->data + *at, (size_t)path_len);
 	*at += (size_t)path_len;
@@ -456,6 +495,7 @@ decode_step(const struct buf *record, size_t *at, struct plan *p)
 	s->old_size = size >> 1;
 	s->create = size & 1;
 	s->len = len;
+	memcpy(s->sum, sum, sizeof(sum));
 	return true;
 }
 
@@ -521,6 +561,7 @@ static int
 load_data(struct disk *d, struct plan *p, uint64_t at, struct buf *data, struct err *e)
 {
 	uint64_t used = 0;
+	unsigned char sum[20];
 	size_t i;
 
 	for (i = 0; i < p->n; i++)
@@ -530,6 +571,9 @@ load_data(struct disk *d, struct plan *p, uint64_t at, struct buf *data, struct 
 		if (p->steps[i].kind == STEP_APPEND) {
 			p->steps[i].data = data->data + used;
 			used += p->steps[i].len;
+			data_sum(&p->steps[i], sum);
+			if ((d->journal.flags & JOURNAL_FULL) != 0 && memcmp(sum, p->steps[i].sum, sizeof(sum)) != 0)
+				return err_set(e, ERR_DATA, "its data are not all on the disk");
 		}
 	return 0;
 }
@@ -567,10 +611,15 @@ disk_recover(struct disk *d, struct err *e)
 		return err_set(e, ERR_PERM, "'%s': a change that a dead process began has to be finished by someone who may write", d->where);
 	if (plan_load(d, &p, &data, &why) < 0) {
 		log_warn("'%s': dropping an unfinished change: %s", d->where, why.msg);
+	} else if ((d->journal.flags & JOURNAL_FULL) != 0 && fdatasync(d->journal.fd) < 0) {
+		/* Its writer may have died before this. */
+		err_sys(e, "cannot sync the store '%s'", d->where);
+		goto out;
 	} else if (plan_apply(d, &p, e) < 0) {
 		err_wrap(e, "cannot finish the change that a dead process began");
 		goto out;
 	}
+	d->journal.flags |= JOURNAL_LOOSE;
 	rc = journal_end(&d->journal, e);
 out:
 	buf_release(&data);

@@ -33,6 +33,15 @@ damaged(struct err *e)
 	return err_set(e, ERR_DATA, "'%s': not a journal of a store", FILE_PATH);
 }
 
+/* Whether of the first `all` bytes those n are there that a loss of power may leave of the first page: none, zeros, or a beginning. */
+static bool
+never_written(const struct head *h, size_t n, size_t all)
+{
+	static const struct head zeros;
+
+	return memcmp(h, &zeros, n) == 0 || (n < all && memcmp(h, magic, n < sizeof(magic) ? n : sizeof(magic)) == 0);
+}
+
 int
 journal_peek(struct journal *j, int root, uint64_t *seq, struct err *e)
 {
@@ -53,9 +62,9 @@ journal_peek(struct journal *j, int root, uint64_t *seq, struct err *e)
 	n = pread(j->fd, &h, offsetof(struct head, last), 0);
 	if (n < 0)
 		return err_sys(e, "cannot read '%s'", FILE_PATH);
-	if (n == 0)
+	if (never_written(&h, (size_t)n, offsetof(struct head, last)))
 		return 0;
-	if (n < (ssize_t)offsetof(struct head, last) || memcmp(h.magic, magic, sizeof(magic)) != 0)
+	if (memcmp(h.magic, magic, sizeof(magic)) != 0)
 		return damaged(e);
 	*seq = le64toh(h.seq);
 	return 0;
@@ -125,7 +134,8 @@ first_page(struct journal *j, struct err *e)
 	char page[PAGE] = { 0 };
 
 	j->seq = j->last = 0;
-	j->flags = j->area = j->record_len = 0;
+	j->area = j->record_len = 0;
+	j->flags = JOURNAL_LOOSE;	/* the journal itself */
 	j->grain = probe_grain(j->fd);
 	head_fill(j, (struct head *)page);
 	if (pwrite(j->fd, page, sizeof(page), 0) != (ssize_t)sizeof(page))
@@ -141,13 +151,11 @@ load(struct journal *j, struct err *e)
 
 	if (n < 0)
 		return err_sys(e, "cannot read '%s'", FILE_PATH);
-	if (n == 0 && j->writable)
-		return first_page(j, e);
-	if (n == 0) {
+	if (never_written(&h, (size_t)n, sizeof(h))) {
 		j->seq = 0;
-		return 0;
+		return j->writable ? first_page(j, e) : 0;
 	}
-	if (n != (ssize_t)sizeof(h) || memcmp(h.magic, magic, sizeof(magic)) != 0)
+	if (memcmp(h.magic, magic, sizeof(magic)) != 0)
 		return damaged(e);
 	j->seq = le64toh(h.seq);
 	j->last = le64toh(h.last);
@@ -290,6 +298,7 @@ journal_begin(struct journal *j, const struct buf *record, const struct iovec *d
 		return err_set(e, ERR_DATA, "a commit of so many operations is too large");
 	for (i = 0; i < n; i++)
 		all += data[i].iov_len;
+	j->flags = (j->flags & ~(uint32_t)JOURNAL_FULL) | (full ? JOURNAL_FULL : 0);
 	j->area = all <= PAGE ? HEAD : PAGE;
 	j->record_len = (uint32_t)record->len;
 	if (j->area == PAGE && write_outside(j, record, data, n, full) < 0) {
@@ -318,16 +327,30 @@ journal_begin(struct journal *j, const struct buf *record, const struct iovec *d
 	return 0;
 }
 
-int
-journal_end(struct journal *j, struct err *e)
+/* The head without what belongs to a record. */
+static int
+write_state(struct journal *j, struct err *e)
 {
 	struct head h;
 	size_t len = offsetof(struct head, area);
 
-	j->seq += j->seq & 1;
 	head_fill(j, &h);
-	if (pwrite(j->fd, &h, len, 0) != (ssize_t)len)
-		return err_sys(e, "cannot write '%s'", FILE_PATH);
+	return pwrite(j->fd, &h, len, 0) == (ssize_t)len ? 0 : err_sys(e, "cannot write '%s'", FILE_PATH);
+}
+
+int
+journal_flag(struct journal *j, uint32_t flags, struct err *e)
+{
+	j->flags |= flags;
+	return write_state(j, e);
+}
+
+int
+journal_end(struct journal *j, struct err *e)
+{
+	j->seq += j->seq & 1;
+	if (write_state(j, e) < 0)
+		return -1;
 	if (j->area == PAGE)
 		cut(j->fd, KEEP);
 	return 0;

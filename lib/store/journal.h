@@ -21,7 +21,11 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-enum { JOURNAL_PURGE = 1 };	/* flags: /.ag2/tmp holds deleted things */
+enum {			/* flags */
+	JOURNAL_PURGE = 1,	/* /.ag2/tmp holds deleted things */
+	JOURNAL_LOOSE = 2,	/* names were made, changed or removed that need not be on the disk yet */
+	JOURNAL_FULL = 4,	/* the record was made with `full`: what it says may be half on the disk */
+};
 
 struct journal {
 	int fd;			/* -1: not open */
@@ -49,6 +53,9 @@ void journal_close(struct journal *j);
 
 /* Decides a change: record, and behind it the n pieces of data, are in the file when it returns 0. With full, on the disk. */
 int journal_begin(struct journal *j, const struct buf *record, const struct iovec *data, size_t n, bool full, struct err *e);
+
+/* Writes the flags while no change is under way. */
+int journal_flag(struct journal *j, uint32_t flags, struct err *e);
 
 /* The change is done, or undone. */
 int journal_end(struct journal *j, struct err *e);
