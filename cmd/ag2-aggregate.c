@@ -1,6 +1,5 @@
 /* ag2-aggregate: what an agent learns from its streams goes into its memory. */
 #include "aggregate/all.h"
-#include "complete.h"
 
 #include "base/alloc.h"
 #include "base/run.h"
@@ -46,32 +45,13 @@ static const struct opt table[] = {
 static void
 print_strategies(void)
 {
-	struct aggregate_info info;
-	char label[60];
-	size_t i;
-
-	out_puts("Strategies:\n");
-	for (i = 0; aggregate_list(i, &info); i++) {
-		snprintf(label, sizeof(label), "%s%s", info.name, info.params);
-		out_printf("  %-21s  %s\n", label, info.summary);
-	}
+	upkeep_cmd_strategies(STRATEGY_AGGREGATES);
 }
 
 static void
 complete(int n, char **words)
 {
-	struct complete_state st = { 0 };
-	struct aggregate_info info;
-	char *text;
-	size_t i;
-
-	if (complete_option(table, NULL, words, n, false, &st))
-		return;
-	for (i = 0; aggregate_list(i, &info); i++) {
-		text = xasprintf("%s%s", info.name, info.params[0] != '\0' ? ":" : "");
-		complete_offer(words[n - 1], text, info.summary);
-		free(text);
-	}
+	upkeep_cmd_complete(STRATEGY_AGGREGATES, table, n, words);
 }
 
 static const struct opts usage = {
@@ -82,7 +62,7 @@ static const struct opts usage = {
 	.summary = "Writes what an agent learns from its streams into its memory.",
 	.table = table,
 	.print_more = print_strategies,
-	.more = "\nExamples:\n"
+	.more = "Examples:\n"
 		"  ag2-aggregate --stream @last -m openai:gpt-5-mini working-memory\n"
 		"  ag2-aggregate -c journal.yaml --all --idle 600\n"
 		"  ag2-store log cat S | ag2-aggregate -m openai:gpt-5-mini conversation-summary >S.md\n",
@@ -162,8 +142,7 @@ plan_one(struct aggregates *p, const char *text)
 	aggregates_add(p);
 	if (i < p->cmd.agent.aggregates_n) {
 		aggregate_spec_release(&spec);
-		if (aggregate_spec_copy(&spec, &p->cmd.agent, i, &e) < 0)
-			log_fail(&e);
+		aggregate_spec_copy(&spec, &p->cmd.agent, i);
 		p->parts[0] = xasprintf("aggregate:%zu", i);
 	}
 	p->items[0].spec = spec;
@@ -174,15 +153,13 @@ static void
 plan_file(struct aggregates *p)
 {
 	const struct agent *agent = &p->cmd.agent;
-	struct err e = ERR_INIT;
 	size_t i;
 
 	if (agent->aggregates_n == 0)
 		log_die(78, "%s names no aggregate, and no strategy is given", config);
 	for (i = 0; i < agent->aggregates_n; i++) {
 		aggregates_add(p);
-		if (aggregate_spec_copy(&p->items[i].spec, agent, i, &e) < 0)
-			log_fail(&e);
+		aggregate_spec_copy(&p->items[i].spec, agent, i);
 		p->parts[i] = xasprintf("aggregate:%zu", i);
 		set_common(&p->items[i], &p->cmd, &agent->aggregates[i]);
 	}
@@ -194,7 +171,7 @@ check_plan(const struct aggregates *p)
 	size_t i;
 
 	for (i = 0; i < p->n; i++)
-		if (template_file != NULL && p->items[i].spec.command != NULL)
+		if (template_file != NULL && p->items[i].spec.choice.command != NULL)
 			cli_usage(&usage, "--template is not for exec");
 	if (stream_given == NULL && !all && p->n != 1)
 		cli_usage(&usage, "a filter has one strategy; which of the agent file's?");

@@ -1,5 +1,4 @@
 /* ag2-compact: the old part of a history goes, what stays can stand alone; see man/ag2-compact.1. */
-#include "complete.h"
 #include "upkeep_cmd.h"
 
 #include "base/alloc.h"
@@ -32,23 +31,33 @@ static const struct opt table[] = {
 	{ 0 }
 };
 
-static char *
-strategy_help(void)
+static void
+print_strategies(void)
 {
-	struct buf text = BUF_INIT;
-	struct compact_info info;
-	size_t i;
+	upkeep_cmd_strategies(STRATEGY_COMPACTS);
+}
 
-	buf_adds(&text, "\nStrategies (STRATEGY or STRATEGY:KEY=VALUE):\n");
-	for (i = 0; compact_list(i, &info); i++)
-		buf_addf(&text, "  %s:%s\n        %s\n", info.name, info.params, info.summary);
-	buf_adds(&text, "\nTokens are estimated: code points divided by --chars-per-token, rounded down for each text.\n"
+static void
+complete(int n, char **words)
+{
+	upkeep_cmd_complete(STRATEGY_COMPACTS, table, n, words);
+}
+
+static const struct opts usage = {
+	.complete = complete,
+	.program = "ag2-compact",
+	.usage = "ag2-compact [-s URL] [-c FILE] [--stream S [-i]] [--skip-bad|--strict] [-m MODEL] [--max-events N]\n"
+	    "                   [--max-tokens N] [--chars-per-token N] [--status-fd N] [STRATEGY]\n"
+	    "       ag2-compact [-s URL] [-c FILE] --stream S --undo",
+	.summary = "Trims the history of a stream: its newest events stay, the others go or are summarized.",
+	.table = table,
+	.print_more = print_strategies,
+	.more = "Tokens are estimated: code points divided by --chars-per-token, rounded down for each text.\n"
 	    "\nExamples:\n"
 	    "  ag2-compact --stream @last -i --max-events 200 tail-window:100\n"
 	    "  ag2-compact --stream @last -i --max-events 200 -m openai:gpt-5-mini summarize:100\n"
-	    "  ag2-store log cat --current @last | ag2-compact tail-window:20\n");
-	return buf_detach(&text, NULL);
-}
+	    "  ag2-store log cat --current @last | ag2-compact tail-window:20\n",
+};
 
 static enum jsonl_bad
 on_bad(void)
@@ -61,23 +70,23 @@ on_bad(void)
 }
 
 static void
-check_options(const struct opts *o, int n, char *const *args)
+check_options(int n, char *const *args)
 {
 	if (skip_bad && strict)
-		cli_usage(o, "--skip-bad and --strict exclude each other");
+		cli_usage(&usage, "--skip-bad and --strict exclude each other");
 	if ((in_place || undo) && stream_given == NULL)
-		cli_usage(o, "%s needs --stream", undo ? "--undo" : "-i");
+		cli_usage(&usage, "%s needs --stream", undo ? "--undo" : "-i");
 	if (n > 1)
-		cli_usage(o, "one strategy, not '%s' as well", args[1]);
+		cli_usage(&usage, "one strategy, not '%s' as well", args[1]);
 	if (undo && n > 0)
-		cli_usage(o, "--undo takes no strategy");
+		cli_usage(&usage, "--undo takes no strategy");
 	if (n == 0 && config == NULL && !undo)
-		cli_usage(o, "which strategy? tail-window:N, summarize:N or exec:CMD");
-	upkeep_cmd_status_fd(o, status_fd);
+		cli_usage(&usage, "which strategy? tail-window:N, summarize:N or exec:CMD");
+	upkeep_cmd_status_fd(&usage, status_fd);
 }
 
 static int
-chars_per_token(const struct opts *o)
+chars_per_token(void)
 {
 	long n;
 
@@ -86,27 +95,26 @@ chars_per_token(const struct opts *o)
 	if (strcmp(chars, "auto") == 0)
 		return CHARS_AUTO;
 	if (parse_long(chars, "--chars-per-token", &n, NULL) < 0 || n < 1 || n > CHARS_MAX)
-		cli_usage(o, "--chars-per-token: a number from 1 to %d, or auto", CHARS_MAX);
+		cli_usage(&usage, "--chars-per-token: a number from 1 to %d, or auto", CHARS_MAX);
 	return (int)n;
 }
 
 /* The file's strategy has the file's trigger: none never fires. One given here acts unless a threshold given here holds it. */
 static bool
-read_spec(struct compact *c, const struct upkeep_cmd *u, const struct opts *o, char *given)
+read_spec(struct compact *c, const struct upkeep_cmd *u, const char *given)
 {
 	const struct upkeep *file = &u->agent.compact;
 	struct err e = ERR_INIT;
 
-	c->trigger = (struct trigger){ .max_events = max_events, .max_tokens = max_tokens, .chars_per_token = chars_per_token(o) };
+	c->trigger = (struct trigger){ .max_events = max_events, .max_tokens = max_tokens, .chars_per_token = chars_per_token() };
 	if (given != NULL) {
 		if (compact_spec_parse(&c->spec, given, &e) < 0)
-			cli_usage(o, "%s", e.msg);
+			cli_usage(&usage, "%s", e.msg);
 		return true;
 	}
-	if (file->strategy == NULL)
+	if (file->choice.strategy == NULL)
 		log_die(78, "%s: there is no 'compact:' in it, and no strategy was given", config);
-	if (compact_spec_copy(&c->spec, &u->agent, &e) < 0)
-		log_fail(&e);
+	compact_spec_copy(&c->spec, &u->agent);
 	if (!trigger_is_set(&c->trigger)) {
 		c->trigger.max_events = file->max_events > 0 ? file->max_events : 0;
 		c->trigger.max_tokens = file->max_tokens > 0 ? file->max_tokens : 0;
@@ -195,43 +203,20 @@ pass(struct compact *c, struct upkeep_cmd *u)
 	compact(c, u);
 }
 
-static void
-complete(int n, char **words)
-{
-	struct complete_state st = { 0 };
-	struct compact_info info;
-	char *text;
-	size_t i;
-
-	if (complete_option(table, NULL, words, n, false, &st))
-		return;
-	for (i = 0; compact_list(i, &info); i++) {
-		text = xasprintf("%s%s", info.name, info.params[0] != '\0' ? ":" : "");
-		complete_offer(words[n - 1], text, info.summary);
-		free(text);
-	}
-}
-
 int
 main(int argc, char **argv)
 {
-	struct opts o = { .program = "ag2-compact", .complete = complete,
-		.usage = "ag2-compact [-s URL] [-c FILE] [--stream S [-i]] [--skip-bad|--strict] [-m MODEL] [--max-events N]\n"
-		    "                   [--max-tokens N] [--chars-per-token N] [--status-fd N] [STRATEGY]\n"
-		    "       ag2-compact [-s URL] [-c FILE] --stream S --undo",
-		.summary = "Trims the history of a stream: its newest events stay, the others go or are summarized.", .table = table };
 	struct compact c = { .run = { .status_fd = -1 } };
 	struct upkeep_cmd u;
 	int n, status;
 
 	cli_start("ag2-compact");
-	o.more = strategy_help();
-	n = cli_parse(&o, argc, argv, false);
-	check_options(&o, n, argv);
+	n = cli_parse(&usage, argc, argv, false);
+	check_options(n, argv);
 	upkeep_cmd_open(&u, config);
 	if (undo)
 		run_undo(&u);
-	else if (read_spec(&c, &u, &o, n > 0 ? argv[0] : NULL))
+	else if (read_spec(&c, &u, n > 0 ? argv[0] : NULL))
 		compact(&c, &u);
 	else
 		pass(&c, &u);
@@ -240,6 +225,5 @@ main(int argc, char **argv)
 	upkeep_run_release(&c.run);
 	upkeep_cmd_release(&u);
 	out_close();
-	free((char *)(uintptr_t)o.more);
 	return status;
 }

@@ -1,6 +1,7 @@
 #include "upkeep_cmd.h"
 
 #include "base/alloc.h"
+#include "complete.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -62,6 +63,38 @@ upkeep_cmd_model(const struct upkeep_cmd *c, const char *model, const char *part
 {
 	return (struct upkeep_model){ .ask = c->ask, .model = model, .part = c->agent.file ? part : NULL,
 		.env = (const char *const *)c->env };
+}
+
+void
+upkeep_cmd_strategies(enum strategy_job job)
+{
+	const struct strategy *s;
+	size_t i;
+
+	out_puts("Strategies:\n");
+	for (i = 0; (s = strategy_at(job, i)) != NULL; i++) {
+		char *label = xasprintf("%s%s%s", s->name, s->params[0] != '\0' ? ":" : "", s->params);
+
+		out_printf("  %-21s  %s\n", label, s->summary);
+		free(label);
+	}
+}
+
+void
+upkeep_cmd_complete(enum strategy_job job, const struct opt *table, int n, char **words)
+{
+	struct complete_state st = { 0 };
+	const struct strategy *s;
+	size_t i;
+
+	if (complete_option(table, NULL, words, n, false, &st))
+		return;
+	for (i = 0; (s = strategy_at(job, i)) != NULL; i++) {
+		char *text = xasprintf("%s%s", s->name, s->params[0] != '\0' ? ":" : "");
+
+		complete_offer(words[n - 1], text, s->summary);
+		free(text);
+	}
 }
 
 void

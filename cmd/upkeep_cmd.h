@@ -26,6 +26,10 @@ void upkeep_cmd_env(struct upkeep_cmd *c, const struct store *store, const char 
 /* How to ask for this part ("compact", "aggregate:1"); model, of -m, may be NULL. Borrows c. */
 struct upkeep_model upkeep_cmd_model(const struct upkeep_cmd *c, const char *model, const char *part);
 
+/* For usage texts and completion, what is behind the options. */
+void upkeep_cmd_strategies(enum strategy_job job);
+void upkeep_cmd_complete(enum strategy_job job, const struct opt *table, int n, char **words);
+
 /* Ends the program (64) unless fd is negative or an open descriptor, which is then not inherited. */
 void upkeep_cmd_status_fd(const struct opts *o, long fd);
 

@@ -352,24 +352,10 @@ set_model(struct reader *r, const struct node *n, void *at, struct err *e)
 
 /* ---- compact and aggregate ---- */
 
-enum { COMPACTS = 1, AGGREGATES = 2 };
-
-static const struct strategy {
-	const char *name;
-	unsigned does;
-	bool target;
-} strategies[] = {
-	{ "tail_window", COMPACTS, true },
-	{ "summarize", COMPACTS, true },
-	{ "working_memory", AGGREGATES, false },
-	{ "conversation_summary", AGGREGATES, false },
-	{ "exec", COMPACTS | AGGREGATES, false },
-};
-
 static void
 upkeep_init(struct upkeep *u)
 {
-	*u = (struct upkeep){ .target = -1, .every_n_turns = -1, .every_n_events = -1, .max_events = -1, .max_tokens = -1,
+	*u = (struct upkeep){ .choice.target = -1, .every_n_turns = -1, .every_n_events = -1, .max_events = -1, .max_tokens = -1,
 		.chars_per_token = -1 };
 	config_defaults(&u->model);
 }
@@ -377,100 +363,66 @@ upkeep_init(struct upkeep *u)
 static void
 upkeep_release(struct upkeep *u)
 {
-	free(u->strategy);
-	free(u->command);
+	free(u->choice.command);
 	free(u->prompt);
 	llm_config_release(&u->model);
 	upkeep_init(u);
 }
 
-static const struct strategy *
-strategy_of(const struct upkeep *u)
-{
-	size_t i;
-
-	for (i = 0; i < N(strategies) && strcmp(strategies[i].name, u->strategy) != 0; i++)
-		;
-	return &strategies[i];
-}
-
+/* A target that stands beside the strategy, as a key, stays. */
 static int
-unknown_strategy(const struct reader *r, const struct node *n, const char *name, unsigned does, struct err *e)
+strategy_text(struct reader *r, const struct node *n, struct upkeep *u, enum strategy_job job, const char *text, struct err *e)
 {
-	const char *names[N(strategies)], *near;
-	size_t i, count = 0;
+	struct strategy_choice given;
 
-	for (i = 0; i < N(strategies); i++)
-		if (strategies[i].does & does)
-			names[count++] = strategies[i].name;
-	near = nearest(name, names, count);
-	if (near != NULL)
-		return fail(r, n, e, "unknown strategy '%.100s'; did you mean '%s'?", name, near);
-	return fail(r, n, e, "unknown strategy '%.100s': %s, %s or exec:CMD", name, names[0], names[1]);
-}
-
-/* What follows the colon of "tail-window:100": the target, with or without its key. */
-static int
-strategy_target(struct reader *r, const struct node *n, struct upkeep *u, const char *value, struct err *e)
-{
-	if (!strategy_of(u)->target)
-		return fail(r, n, e, "the strategy '%s' has no parameters", u->strategy);
-	if (strncmp(value, "target=", 7) == 0)
-		value += 7;
-	if (parse_long(value, "target", &u->target, e) < 0)
+	if (strategy_parse(&given, job, text, e) < 0)
 		return fail_at(r, n, e);
-	if (u->target < 0)
-		return fail(r, n, e, "the target must be 0 or more");
-	return 0;
-}
-
-static int
-strategy_text(struct reader *r, const struct node *n, struct upkeep *u, unsigned does, struct err *e)
-{
-	const char *colon = strchr(n->text, ':');
-	size_t i, len = colon ? (size_t)(colon - n->text) : strlen(n->text);
-
-	free(u->strategy);
-	u->strategy = xmemdup0(n->text, len);
-	for (i = 0; i < N(strategies); i++)
-		if (same_name(strategies[i].name, u->strategy) && (strategies[i].does & does))
-			break;
-	if (i == N(strategies))
-		return unknown_strategy(r, n, u->strategy, does, e);
-	free(u->strategy);
-	u->strategy = xstrdup(strategies[i].name);
-	if (colon == NULL)
-		return 0;
-	if (strcmp(u->strategy, "exec") != 0)
-		return strategy_target(r, n, u, colon + 1, e);
-	free(u->command);
-	u->command = xstrdup(colon + 1);
+	if (given.target < 0)
+		given.target = u->choice.target;
+	free(u->choice.command);
+	u->choice = given;
 	return 0;
 }
 
 static int
 set_compact_strategy(struct reader *r, const struct node *n, void *at, struct err *e)
 {
-	return need(r, n, NODE_SCALAR, "text", e) < 0 ? -1 : strategy_text(r, n, at, COMPACTS, e);
+	return need(r, n, NODE_SCALAR, "text", e) < 0 ? -1 : strategy_text(r, n, at, STRATEGY_COMPACTS, n->text, e);
 }
 
 static int
 set_aggregate_strategy(struct reader *r, const struct node *n, void *at, struct err *e)
 {
-	return need(r, n, NODE_SCALAR, "text", e) < 0 ? -1 : strategy_text(r, n, at, AGGREGATES, e);
+	return need(r, n, NODE_SCALAR, "text", e) < 0 ? -1 : strategy_text(r, n, at, STRATEGY_AGGREGATES, n->text, e);
 }
 
 /* `exec: CMD` is short for `strategy: exec:CMD`. */
 static int
-set_upkeep_exec(struct reader *r, const struct node *n, void *at, struct err *e)
+set_exec(struct reader *r, const struct node *n, struct upkeep *u, enum strategy_job job, struct err *e)
 {
-	struct upkeep *u = at;
+	char *text;
+	int rc;
 
-	if (u->strategy != NULL && strcmp(u->strategy, "exec") != 0)
+	if (need(r, n, NODE_SCALAR, "text", e) < 0)
+		return -1;
+	if (u->choice.strategy != NULL && u->choice.strategy->takes != STRATEGY_COMMAND)
 		return fail(r, n, e, "'strategy' and 'exec' exclude each other");
-	free(u->strategy);
-	u->strategy = xstrdup("exec");
-	return set_text(r, n, &u->command, e);
+	text = xasprintf("exec:%s", n->text);
+	rc = strategy_text(r, n, u, job, text, e);
+	free(text);
+	return rc;
+}
+
+static int
+set_compact_exec(struct reader *r, const struct node *n, void *at, struct err *e)
+{
+	return set_exec(r, n, at, STRATEGY_COMPACTS, e);
+}
+
+static int
+set_aggregate_exec(struct reader *r, const struct node *n, void *at, struct err *e)
+{
+	return set_exec(r, n, at, STRATEGY_AGGREGATES, e);
 }
 
 static int
@@ -499,14 +451,14 @@ set_aggregate_trigger(struct reader *r, const struct node *n, void *at, struct e
 
 static const struct key compact_keys[] = {
 	{ "strategy", set_compact_strategy, 0 },
-	{ "exec", set_upkeep_exec, 0 },
-	{ "target", set_count, offsetof(struct upkeep, target) },
+	{ "exec", set_compact_exec, 0 },
+	{ "target", set_count, offsetof(struct upkeep, choice.target) },
 	{ "model", set_model, offsetof(struct upkeep, model) },
 	{ "prompt", set_text, offsetof(struct upkeep, prompt) },
 	{ "trigger", set_compact_trigger, 0 },
 }, aggregate_keys[] = {
 	{ "strategy", set_aggregate_strategy, 0 },
-	{ "exec", set_upkeep_exec, 0 },
+	{ "exec", set_aggregate_exec, 0 },
 	{ "model", set_model, offsetof(struct upkeep, model) },
 	{ "prompt", set_text, offsetof(struct upkeep, prompt) },
 	{ "trigger", set_aggregate_trigger, 0 },
@@ -526,28 +478,21 @@ has_child(const struct node *map, const char *key)
 static int
 upkeep_complete(struct reader *r, const struct node *n, const struct upkeep *u, struct err *e)
 {
-	const struct strategy *s;
-
-	if (u->strategy == NULL)
+	if (u->choice.strategy == NULL)
 		return fail(r, n, e, "'%.100s' lacks the key 'strategy'", label(n));
-	s = strategy_of(u);
-	if (s->target && u->target < 0)
-		return fail(r, n, e, "the strategy '%s' needs a target: how many events stay", s->name);
-	if (!s->target && u->target >= 0)
-		return fail(r, n, e, "the strategy '%s' has no target", s->name);
-	if (strcmp(s->name, "exec") == 0 && (u->command == NULL || u->command[0] == '\0'))
-		return fail(r, n, e, "'exec:' lacks its command");
-	if (s->target && u->max_events > 0 && u->max_events <= u->target)
+	if (strategy_check(&u->choice, e) < 0)
+		return fail_at(r, n, e);
+	if (u->choice.strategy->takes == STRATEGY_TARGET && u->max_events > 0 && u->max_events <= u->choice.target)
 		return fail(r, n, e, "max_events (%ld) must be greater than the target (%ld), or it would fire at once again",
-		    u->max_events, u->target);
+		    u->max_events, u->choice.target);
 	return 0;
 }
 
 /* One strategy, from a string or a map; the common trigger is its own unless it has one. */
 static int
-read_upkeep(struct reader *r, const struct node *n, struct upkeep *u, unsigned does, struct err *e)
+read_upkeep(struct reader *r, const struct node *n, struct upkeep *u, enum strategy_job job, struct err *e)
 {
-	const struct upkeep *t = does == COMPACTS ? &r->compact_trigger : &r->aggregate_trigger;
+	const struct upkeep *t = job == STRATEGY_COMPACTS ? &r->compact_trigger : &r->aggregate_trigger;
 	int rc;
 
 	upkeep_init(u);
@@ -560,8 +505,8 @@ read_upkeep(struct reader *r, const struct node *n, struct upkeep *u, unsigned d
 		u->chars_per_token = t->chars_per_token;
 	}
 	if (n->kind == NODE_SCALAR)
-		rc = strategy_text(r, n, u, does, e);
-	else if (does == COMPACTS)
+		rc = strategy_text(r, n, u, job, n->text, e);
+	else if (job == STRATEGY_COMPACTS)
 		rc = read_map(r, n, compact_keys, N(compact_keys), u, e);
 	else
 		rc = read_map(r, n, aggregate_keys, N(aggregate_keys), u, e);
@@ -578,7 +523,7 @@ read_aggregates(struct reader *r, const struct node *n, struct err *e)
 	for (; item != NULL; item = n->kind == NODE_LIST ? item->next : NULL) {
 		a->aggregates = xgrow(a->aggregates, a->aggregates_n, &cap, sizeof(*a->aggregates));
 		a->aggregates_n++;
-		if (read_upkeep(r, item, &a->aggregates[a->aggregates_n - 1], AGGREGATES, e) < 0)
+		if (read_upkeep(r, item, &a->aggregates[a->aggregates_n - 1], STRATEGY_AGGREGATES, e) < 0)
 			return -1;
 	}
 	return 0;
@@ -647,7 +592,7 @@ read_strategies(struct reader *r, struct err *e)
 {
 	struct agent *a = &r->agent;
 
-	if (r->compact != NULL && read_upkeep(r, r->compact, &a->compact, COMPACTS, e) < 0)
+	if (r->compact != NULL && read_upkeep(r, r->compact, &a->compact, STRATEGY_COMPACTS, e) < 0)
 		return -1;
 	if (r->compact != NULL && !a->write_event_log)
 		return fail(r, r->compact, e, "'compact' needs the event log, which 'write_event_log: false' turns off");

@@ -12,12 +12,11 @@
 
 #include "llm/llm.h"
 #include "policy/policy.h"
+#include "strategy.h"
 #include "tool.h"
 
 struct upkeep {			/* compact, or one entry of aggregate */
-	char *strategy;		/* "tail_window", "summarize", "working_memory", "conversation_summary", "exec" */
-	char *command;		/* of exec, run in the agent's dir */
-	long target;		/* of tail_window and summarize, which need it */
+	struct strategy_choice choice;	/* strategy NULL: none; a command runs in the agent's dir */
 	struct llm_config model;	/* provider NULL: the agent's */
 	char *prompt;		/* template; NULL: the default one */
 	/* The trigger: its own or the common one. -1 or false: not given. 0 is off; of chars_per_token it is CHARS_AUTO. */
@@ -36,7 +35,7 @@ struct agent {
 	char *store_at;		/* "FILE:LINE" of it, for what is found wrong with it when it is opened */
 	bool expose_tool, write_event_log;	/* default true */
 	char *bootstrap;	/* "default", "none", "exec:CMD" */
-	struct upkeep compact;	/* strategy NULL: none */
+	struct upkeep compact;	/* its strategy NULL: none */
 	struct upkeep *aggregates;
 	size_t aggregates_n;
 	struct policy_spec *assembly;

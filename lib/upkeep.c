@@ -14,6 +14,7 @@
 
 #define ERRORS_MAX (16u << 10)
 #define STATUS_MAX (64u << 10)
+#define LOCK_TTL_MS (24 * 3600 * 1000LL)
 #define SHOWN_MAX 900		/* bytes of an error's message in an event */
 
 /* ---- the program ---- */
@@ -441,6 +442,19 @@ upkeep_log_failed(int status_fd, struct store *s, const char *stream, const char
 		store_write(s, path.data, line.data, line.len, NULL);	/* it is the store that fails */
 	buf_release(&line);
 	buf_release(&path);
+}
+
+int
+upkeep_compaction_lock(struct store *s, const char *stream, struct store_lock **lock, struct err *e)
+{
+	struct err why = ERR_INIT;
+	char *path = xasprintf("/.ag2/compact/%s", stream);
+	int rc = store_lock(s, path, LOCK_TTL_MS, 0, lock, &why);
+
+	free(path);
+	if (rc < 0 && why.code == ERR_BUSY)
+		return err_set(e, ERR_BUSY, "another compaction of stream '%s' is running", stream);
+	return rc < 0 ? err_set(e, why.code, "%s", why.msg) : 0;
 }
 
 /* ---- what is known ---- */

@@ -74,6 +74,9 @@ void upkeep_run_release(struct upkeep_run *r);
 /* A log that could not be written (an EventLogFailed event). */
 void upkeep_log_failed(int status_fd, struct store *s, const char *stream, const char *agent, const struct err *why);
 
+/* The lock under which the log of a stream is compacted; ERR_BUSY at once when another holds it. */
+int upkeep_compaction_lock(struct store *s, const char *stream, struct store_lock **lock, struct err *e);
+
 /* ---- what is known of a stream ---- */
 
 /*

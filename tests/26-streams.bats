@@ -292,13 +292,44 @@ everything() {
 	run -1 ag2-store exists /log/a_b.jsonl
 }
 
-@test "log rm: not while a turn is under way" {
+@test "log rm leaves nothing that names the stream, whatever upkeep kept of it" {
+	export AG2_MODEL='exec:cat >/dev/null; echo In short.'
+	for id in gone-1 kept-1; do
+		for i in 1 2 3 4 5; do U "question $i" $i; done | ag2-store log append $id
+		ag2-compact --stream $id -i summarize:2
+		ag2-aggregate --stream $id conversation-summary
+		ag2-aggregate --stream $id 'exec:cat >/dev/null'
+		run ag2-aggregate --stream $id 'exec:exit 1 # again'
+		U more 9 | ag2-store log append $id
+		ag2-aggregate --stream $id conversation-summary
+		ag2-ask -s "$AG2_STORE" --stream $id -m exec:true --compare last hello 2>/dev/null || true
+	done
+	for i in 1 2; do ag2-aggregate --all 'exec:cat >/dev/null'; done
+	ag2-store ls -aR | grep -c gone-1 >before
+	[ "$(cat before)" -ge 12 ]
+	ag2-store log rm gone-1
+	for path in $(ag2-store ls -aR1 / | grep -v -e '/$' -e '^/.ag2/locks\{0,1\}$'); do
+		hasnt gone-1 "$path"
+		! ag2-store cat "$path" | grep -F gone-1 || fail "$path names it"
+	done
+	[ "$(ag2-store ls -aR | grep -c kept-1)" -eq "$(cat before)" ]
+	ag2-aggregate --stream kept-1 --undo conversation-summary
+}
+
+@test "log rm: not while a turn or a compaction is under way, and what an aggregation made meanwhile is not kept" {
 	everything s
 	run -75 ag2-store lock /log/s.jsonl -- ag2-store log rm s
 	has "in use"
 	ag2-store exists /log/s.jsonl
 	run -0 ag2-store lock /log/s.jsonl -- ag2-store log prune --older-than=@9999999999
 	ag2-store exists /log/s.jsonl
+	run -0 ag2-compact --stream s -i 'exec:ag2-store log rm s; echo $? >rm; cat'
+	[ "$(cat rm)" -eq 75 ]
+	run -66 ag2-aggregate --stream s -m "exec:ag2-store log rm s; echo '{\"type\": \"UsageEvent\", \"data\": {\"usage\": {\"data\": {\"total_tokens\": 5}}}}'; echo '{\"type\": \"ModelResponse\", \"data\": {\"message\": {\"content\": \"x\"}}}'" conversation-summary
+	run -0 ag2-store log ls -l
+	output_is ""
+	run bash -c 'ag2-store ls -aR1 / | grep -v -e "/$" -e "^/.ag2/locks*$"'
+	output_is ""
 }
 
 @test "log prune: only what is older; -n only says" {

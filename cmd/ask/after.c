@@ -97,6 +97,6 @@ after_turn(const struct after *a)
 {
 	if (a->agent->aggregates_n > 0 && !run_interrupted())
 		run_program(a, "ag2-aggregate", aggregates_name_models(a->agent), NULL);
-	if (a->agent->compact.strategy != NULL && !run_interrupted())
+	if (a->agent->compact.choice.strategy != NULL && !run_interrupted())
 		run_program(a, "ag2-compact", a->agent->compact.model.provider != NULL, "--in-place");
 }

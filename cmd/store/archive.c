@@ -28,7 +28,8 @@
 static bool
 is_kept(const char *path)
 {
-	static const char *const kept[] = { "/.ag2/aggregate", "/.ag2/compact", "/.ag2/history", "/.ag2/status", "/.ag2/undo" };
+	static const char *const kept[] = { "/.ag2/aggregate", "/.ag2/aggregate-undo", "/.ag2/compact", "/.ag2/history", "/.ag2/status",
+		"/.ag2/undo" };
 	size_t i;
 
 	if (!path_private(path) || strcmp(path, "/.ag2") == 0)

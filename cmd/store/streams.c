@@ -6,6 +6,7 @@
 #include "base/when.h"
 #include "event/said.h"
 #include "stream.h"
+#include "upkeep.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -398,8 +399,7 @@ collect_by_strategy(struct store *s, struct doomed *d, const char *dir)
 	if (store_list(s, dir, STORE_LIST_ALL, note_name, &keys, &e) < 0)
 		fail(&e);
 	for (i = 0; i < keys.n; i++) {
-		if (strcmp(dir, "/.ag2/undo") != 0 || strcmp(keys.items[i], d->id) != 0)	/* else it goes with the directory */
-			doom_if_there(s, d, xasprintf("%s/%s/%s", dir, keys.items[i], d->id));
+		doom_if_there(s, d, xasprintf("%s/%s/%s", dir, keys.items[i], d->id));
 		free(keys.items[i]);
 	}
 	free(keys.items);
@@ -409,8 +409,8 @@ collect_by_strategy(struct store *s, struct doomed *d, const char *dir)
 static void
 collect_stream(struct store *s, struct doomed *d)
 {
-	static const char *const by_stream[] = { "/.ag2/compact", "/.ag2/status", "/.ag2/sent", "/.ag2/undo", "/.ag2/history/log" };
-	static const char *const by_strategy[] = { "/.ag2/aggregate", "/.ag2/running", "/.ag2/undo" };
+	static const char *const by_stream[] = { "/.ag2/compact", "/.ag2/status", "/.ag2/undo", "/.ag2/history/log", "/.ag2/sent" };
+	static const char *const by_strategy[] = { "/.ag2/aggregate", "/.ag2/running", "/.ag2/aggregate-undo" };
 	size_t i;
 
 	collect(s, d, "/log", is_log_of);
@@ -423,7 +423,7 @@ collect_stream(struct store *s, struct doomed *d)
 }
 
 /*
- * Removes it in one commit, under the lock of its turns. version: only while its log has that one, 0 for whichever. The answer
+ * Removes it in one commit, under the locks of its turns and its compaction; an aggregation sees that it is gone. version: only while its log has that one, 0 for whichever. The answer
  * is 0, ERR_NOINPUT when there is nothing, ERR_BUSY while a turn is under way, ERR_CONFLICT when it has another version.
  */
 static int
@@ -431,13 +431,15 @@ remove_stream(struct store *s, const char *id, uint64_t version, struct err *e)
 {
 	struct doomed d = { .id = id };
 	struct buf path = BUF_INIT;
-	struct store_lock *lock = NULL;
+	struct store_lock *lock = NULL, *compaction = NULL;
 	struct store_op *ops = NULL;
 	size_t i;
 	int rc;
 
 	stream_path(&path, id);
 	rc = store_lock(s, path.data, TTL_MS, 0, &lock, e);
+	if (rc == 0)
+		rc = upkeep_compaction_lock(s, id, &compaction, e);
 	if (rc < 0)
 		goto out;
 	collect_stream(s, &d);
@@ -445,12 +447,14 @@ remove_stream(struct store *s, const char *id, uint64_t version, struct err *e)
 		rc = err_set(e, ERR_NOINPUT, "there is no stream '%s' in %s", id, store_url(s));
 		goto out;
 	}
+	doom_if_there(s, &d, xstrdup("/.ag2/seen"));	/* names streams, and is made again */
 	ops = xcalloc(d.n + 1, sizeof(*ops));
 	ops[0] = (struct store_op){ .kind = STORE_OP_EXPECT, .path = path.data, .version = version };
 	for (i = 0; i < d.n; i++)
 		ops[i + 1] = (struct store_op){ .kind = STORE_OP_DELETE, .path = d.paths[i] };
 	rc = store_commit(s, ops + (version == 0), d.n + (version != 0), e);
 out:
+	store_unlock(compaction);
 	store_unlock(lock);
 	for (i = 0; i < d.n; i++)
 		free(d.paths[i]);

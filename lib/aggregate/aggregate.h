@@ -1,6 +1,6 @@
 /*
- * Aggregation: what an agent learns from a stream goes into its memory. A strategy is one file and one row in aggregate.c's
- * table, which also serves usage texts.
+ * Aggregation: what an agent learns from a stream goes into its memory. A strategy is one file, in spec.c's table and by its
+ * name in strategy.c's.
  *
  * A run gives the strategy the events that came since its last success on the stream (see cursor.h). What it made, the old
  * version of that, the cursor, and the status are one commit that expects what was read to be as it was: so each event
@@ -18,8 +18,8 @@ struct aggregate_strategy;		/* private: see aggregate/strategy.h */
 
 struct aggregate_spec {
 	const struct aggregate_strategy *strategy;
-	char *command;			/* of exec */
-	char *cwd;			/* where it runs; NULL: where we are */
+	struct strategy_choice choice;
+	char *cwd;			/* where a command runs; NULL: where we are */
 	char *prompt;			/* template with {existing} and {events}; NULL: the default one */
 	char *key;			/* names the cursor */
 };
@@ -27,16 +27,10 @@ struct aggregate_spec {
 /* "working-memory", "exec:CMD". ERR_USAGE names an unknown one with the nearest known. */
 int aggregate_spec_parse(struct aggregate_spec *spec, const char *text, struct err *e);
 /* The same from entry i of an agent file's list. */
-int aggregate_spec_copy(struct aggregate_spec *spec, const struct agent *a, size_t i, struct err *e);
+void aggregate_spec_copy(struct aggregate_spec *spec, const struct agent *a, size_t i);
 /* Whether a spec is of the kind of the file's entry i: the same strategy (and command). */
 bool aggregate_spec_is(const struct aggregate_spec *spec, const struct agent *a, size_t i);
 void aggregate_spec_release(struct aggregate_spec *spec);
-
-/* The table, for usage texts. False behind the last. */
-struct aggregate_info {
-	const char *name, *params, *summary;
-};
-bool aggregate_list(size_t i, struct aggregate_info *info);
 
 /* Counted since the last success on the stream: requests; requests, responses, calls and results containers. */
 struct aggregate_trigger {
@@ -44,6 +38,7 @@ struct aggregate_trigger {
 	long turns, events;		/* 0 or below: off */
 };
 struct aggregate_trigger aggregate_trigger_of(const struct upkeep *u);
+bool aggregate_trigger_is_set(const struct aggregate_trigger *t);	/* else it is never due */
 
 struct aggregate {
 	struct aggregate_spec spec;
@@ -71,7 +66,8 @@ struct aggregate {
 int aggregate_stream(struct aggregate *a, struct store *s, const char *stream, struct err *e);
 
 /*
- * What a turn without a log gives: these events, once, without a cursor.
+ * What a turn without a log gives: these events, once, without a cursor. Nothing is kept of how it went; stream is the
+ * turn's own name, for its episode.
  */
 int aggregate_events(struct aggregate *a, struct store *s, const char *stream, const struct event_list *events, struct err *e);
 

@@ -108,8 +108,6 @@ make(struct aggregation *g, struct err *e)
 const struct aggregate_strategy aggregate_conversation_summary = {
 	.name = "conversation-summary",
 	.class_name = "ConversationSummaryAggregate",
-	.params = "",
-	.summary = "writes a summary of the stream to " EPISODES_DIR "/, in place of its earlier one",
 	.look = look,
 	.make = make,
 };

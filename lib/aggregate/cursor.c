@@ -9,6 +9,7 @@
 
 #define FILE_MAX (1u << 20)
 #define HEAD "ag2 cursor 1\n"
+#define NAME_BYTES 8
 
 void
 cursor_path(struct buf *out, const char *key, const char *stream)
@@ -27,6 +28,16 @@ line_sum(const char *line, size_t len)
 	sha1_add(&h, line, len);
 	sha1_end(&h, sum.sha1);
 	return sum;
+}
+
+char *
+digest_name(const void *data, size_t len)
+{
+	struct line_sum sum = line_sum(data, len);
+	struct buf name = BUF_INIT;
+
+	buf_addhex(&name, sum.sha1, NAME_BYTES);
+	return buf_detach(&name, NULL);
 }
 
 bool
@@ -65,15 +76,6 @@ cursor_release(struct cursor *c)
 	*c = (struct cursor){ 0 };
 }
 
-static void
-add_sum(struct buf *out, const struct line_sum *sum)
-{
-	size_t i;
-
-	for (i = 0; i < sizeof(sum->sha1); i++)
-		buf_addf(out, "%02x", sum->sha1[i]);
-}
-
 void
 cursor_format(struct buf *out, const struct cursor *c)
 {
@@ -82,7 +84,7 @@ cursor_format(struct buf *out, const struct cursor *c)
 	buf_addf(out, HEAD "covered %" PRIu64 "\n", c->covered);
 	if (c->anchor > 0) {
 		buf_addf(out, "anchor %" PRIu64 " ", c->anchor);
-		add_sum(out, &c->sum);
+		buf_addhex(out, c->sum.sha1, sizeof(c->sum.sha1));
 		buf_addch(out, '\n');
 	}
 	if (c->len > 0)
@@ -91,7 +93,7 @@ cursor_format(struct buf *out, const struct cursor *c)
 		buf_addf(out, "seen %" PRIu64 "\n", c->seen);
 	for (i = 0; i < c->open_n; i++) {
 		buf_adds(out, "open ");
-		add_sum(out, &c->open[i]);
+		buf_addhex(out, c->open[i].sha1, sizeof(c->open[i].sha1));
 		buf_addch(out, '\n');
 	}
 }

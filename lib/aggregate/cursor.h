@@ -43,6 +43,7 @@ void cursor_copy(struct cursor *to, const struct cursor *from);
 void cursor_release(struct cursor *c);
 
 struct line_sum line_sum(const char *line, size_t len);
+char *digest_name(const void *data, size_t len);	/* the beginning of a SHA-1, in hex, for names */
 bool line_sum_is(const struct line_sum *a, const struct line_sum *b);
 
 #endif

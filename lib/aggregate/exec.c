@@ -28,7 +28,7 @@ make(struct aggregation *g, struct err *e)
 {
 	char *id = xasprintf("AG2_RUN=%s", g->id);
 	const char **env = environment(g, id);
-	struct run r = { .shell = g->a->spec.command, .env = env, .cwd = g->a->spec.cwd, .input = g->lines.data,
+	struct run r = { .shell = g->a->spec.choice.command, .env = env, .cwd = g->a->spec.cwd, .input = g->lines.data,
 		.input_len = g->lines.len };
 	int status;
 
@@ -41,18 +41,15 @@ make(struct aggregation *g, struct err *e)
 	free(env);
 	free(id);
 	if (status < 0)
-		return err_wrap(e, "exec:%.200s", g->a->spec.command);
+		return err_wrap(e, "exec:%.200s", g->a->spec.choice.command);
 	if (status > 0)
-		return err_set(e, ERR_UNAVAIL, "exec:%.200s: exited with status %d", g->a->spec.command, status);
+		return err_set(e, ERR_UNAVAIL, "exec:%.200s: exited with status %d", g->a->spec.choice.command, status);
 	return 0;
 }
 
 const struct aggregate_strategy aggregate_exec = {
 	.name = "exec",
 	.class_name = "ExecAggregate",
-	.params = ":CMD",
-	.summary = "your own: CMD reads the events and writes to the store itself",
-	.command = true,
 	.external = true,
 	.make = make,
 };

@@ -25,8 +25,7 @@ struct aggregation {
 };
 
 struct aggregate_strategy {
-	const char *name, *class_name, *params, *summary;
-	bool command;
+	const char *name, *class_name;	/* AG2's in events */
 	bool external;			/* its output is not ours: at least once, not exactly once */
 	const char *memory;		/* what all streams share, and one run at a time changes; NULL: nothing */
 	/* Fills existing, earlier, version, path from the store. NULL: nothing is there. */

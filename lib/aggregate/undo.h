@@ -1,5 +1,5 @@
 /*
- * What takes back the last run: /.ag2/undo/KEY/STREAM, written in the run's commit. It holds what was there before, the cursor
+ * What takes back the last run: /.ag2/aggregate-undo/KEY/STREAM, written in the run's commit. It holds what was there before, the cursor
  * among it, and the SHA-1 of what the run wrote, so that nothing is taken back that was changed since.
  */
 #ifndef AG2_UNDO_H
@@ -8,7 +8,7 @@
 #include "event/build.h"
 #include "store/store.h"
 
-#define UNDO_DIR "/.ag2/undo"
+#define UNDO_DIR "/.ag2/aggregate-undo"
 
 struct undo {
 	char *earlier;			/* the file that was replaced; NULL: none */

@@ -37,8 +37,6 @@ make(struct aggregation *g, struct err *e)
 const struct aggregate_strategy aggregate_working_memory = {
 	.name = "working-memory",
 	.class_name = "WorkingMemoryAggregate",
-	.params = "",
-	.summary = "merges what is new into " WORKING_MEMORY,
 	.memory = WORKING_MEMORY,
 	.look = look,
 	.make = make,

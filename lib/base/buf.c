@@ -104,6 +104,19 @@ buf_vaddf(struct buf *b, const char *fmt, va_list ap)
 }
 
 void
+buf_addhex(struct buf *b, const void *p, size_t len)
+{
+	static const char digits[] = "0123456789abcdef";
+	const unsigned char *bytes = p;
+	size_t i;
+
+	for (i = 0; i < len; i++) {
+		buf_addch(b, digits[bytes[i] >> 4]);
+		buf_addch(b, digits[bytes[i] & 15]);
+	}
+}
+
+void
 buf_addf(struct buf *b, const char *fmt, ...)
 {
 	va_list ap;

@@ -30,6 +30,7 @@ char *buf_detach(struct buf *b, size_t *len);	/* hands over the bytes (free them
 void buf_reserve(struct buf *b, size_t extra);	/* room for extra more bytes behind len, or `over` */
 void buf_add(struct buf *b, const void *p, size_t len);
 void buf_addch(struct buf *b, char c);
+void buf_addhex(struct buf *b, const void *p, size_t len);	/* two digits for each byte */
 void buf_addf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_vaddf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 void buf_drop(struct buf *b, size_t n);		/* takes n bytes off the front */

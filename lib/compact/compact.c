@@ -1,122 +1,69 @@
 #include "compact/compact.h"
 
 #include "base/alloc.h"
-#include "base/opts.h"
 #include "compact/job.h"
 #include "stream.h"
 
 #include <stdlib.h>
 
-#define LOCK_TTL_MS (24 * 3600 * 1000LL)
 #define TRIES 5
 
+/* All of strategy.c's. */
 static const struct compact_strategy *const strategies[] = { &compact_tail_window, &compact_summarize, &compact_exec };
-#define N_STRATEGIES (sizeof(strategies) / sizeof(strategies[0]))
 
 /* ---- strategies ---- */
 
-bool
-compact_list(size_t i, struct compact_info *info)
+static void
+find_strategy(struct compact_spec *spec)
 {
-	if (i >= N_STRATEGIES)
-		return false;
-	*info = (struct compact_info){ strategies[i]->name, strategies[i]->params, strategies[i]->summary };
-	return true;
-}
-
-/* `_` and `-` are the same. */
-static const struct compact_strategy *
-find_strategy(const char *name, size_t len)
-{
-	size_t i, k;
-
-	for (i = 0; i < N_STRATEGIES; i++) {
-		for (k = 0; k < len && (name[k] == '_' ? '-' : name[k]) == strategies[i]->name[k]; k++)
-			;
-		if (k == len && strategies[i]->name[k] == '\0')
-			return strategies[i];
-	}
-	return NULL;
-}
-
-static int
-unknown_strategy(const char *name, struct err *e)
-{
-	const char *names[N_STRATEGIES], *near;
 	size_t i;
 
-	for (i = 0; i < N_STRATEGIES; i++)
-		names[i] = strategies[i]->name;
-	near = nearest(name, names, N_STRATEGIES);
-	if (near != NULL)
-		return err_set(e, ERR_USAGE, "unknown strategy '%.100s'; did you mean '%s'?", name, near);
-	return err_set(e, ERR_USAGE, "unknown strategy '%.100s': tail-window:N, summarize:N or exec:CMD", name);
-}
-
-static int
-parse_target(struct compact_spec *spec, const char *value, struct err *e)
-{
-	if (value != NULL && strncmp(value, "target=", 7) == 0)
-		value += 7;
-	if (value == NULL || value[0] == '\0')
-		return err_set(e, ERR_USAGE, "%s needs a target, the number of events that stay: %s:100", spec->strategy->name,
-		    spec->strategy->name);
-	if (parse_long(value, "target", &spec->target, e) < 0)
-		return -1;
-	return spec->target < 0 ? err_set(e, ERR_USAGE, "the target must be 0 or more") : 0;
+	for (i = 0; strcmp(strategies[i]->name, spec->choice.strategy->name) != 0; i++)
+		;
+	spec->strategy = strategies[i];
 }
 
 int
 compact_spec_parse(struct compact_spec *spec, const char *text, struct err *e)
 {
-	const char *colon = strchr(text, ':');
-	size_t len = colon ? (size_t)(colon - text) : strlen(text);
-	char *name;
-
-	*spec = (struct compact_spec){ .strategy = find_strategy(text, len), .target = -1 };
-	if (spec->strategy == NULL) {
-		name = xmemdup0(text, len);
-		unknown_strategy(name, e);
-		free(name);
+	*spec = (struct compact_spec){ .strategy = NULL };
+	if (strategy_parse(&spec->choice, STRATEGY_COMPACTS, text, e) < 0)
+		return -1;
+	if (strategy_check(&spec->choice, e) < 0) {
+		compact_spec_release(spec);
 		return -1;
 	}
-	if (spec->strategy->target)
-		return parse_target(spec, colon ? colon + 1 : NULL, e);
-	if (colon == NULL || colon[1] == '\0')
-		return err_set(e, ERR_USAGE, "exec: lacks its command");
-	spec->command = xstrdup(colon + 1);
+	find_strategy(spec);
 	return 0;
 }
 
-int
-compact_spec_copy(struct compact_spec *spec, const struct agent *a, struct err *e)
+void
+compact_spec_copy(struct compact_spec *spec, const struct agent *a)
 {
 	const struct upkeep *u = &a->compact;
 
-	*spec = (struct compact_spec){ .strategy = find_strategy(u->strategy, strlen(u->strategy)), .target = u->target };
-	if (spec->strategy == NULL)
-		return unknown_strategy(u->strategy, e);
-	spec->command = u->command ? xstrdup(u->command) : NULL;
+	*spec = (struct compact_spec){ .choice = u->choice };
+	spec->choice.command = u->choice.command ? xstrdup(u->choice.command) : NULL;
 	spec->prompt = u->prompt ? xstrdup(u->prompt) : NULL;
 	spec->cwd = a->dir ? xstrdup(a->dir) : NULL;
-	return 0;
+	find_strategy(spec);
 }
 
 void
 compact_spec_release(struct compact_spec *spec)
 {
-	free(spec->command);
+	free(spec->choice.command);
 	free(spec->cwd);
 	free(spec->prompt);
-	*spec = (struct compact_spec){ .target = -1 };
+	*spec = (struct compact_spec){ .choice.target = -1 };
 }
 
 int
 compact_check(const struct compact *c, struct err *e)
 {
-	if (c->spec.strategy->target && c->trigger.max_events > 0 && c->trigger.max_events <= c->spec.target)
+	if (c->spec.choice.target >= 0 && c->trigger.max_events > 0 && c->trigger.max_events <= c->spec.choice.target)
 		return err_set(e, ERR_CONFIG, "max-events (%ld) must be greater than the target (%ld), or it would fire at once again",
-		    c->trigger.max_events, c->spec.target);
+		    c->trigger.max_events, c->spec.choice.target);
 	return 0;
 }
 
@@ -185,7 +132,7 @@ prepare(struct job *j, struct err *e)
 {
 	struct compact *c = j->c;
 	const struct compact_strategy *s = c->spec.strategy;
-	int rc = cut_find(&j->in, s->target ? c->spec.target : 0, &c->trigger, j->filter, &j->cut, e);
+	int rc = cut_find(&j->in, c->spec.choice.target > 0 ? c->spec.choice.target : 0, &c->trigger, j->filter, &j->cut, e);
 
 	c->bad = j->in.bad;
 	if (rc == 0 && j->cut.due && (s->run ? j->cut.lines > 0 : !nothing_goes(j)))
@@ -210,19 +157,6 @@ lines_after(const struct job *j)
 }
 
 /* ---- in place ---- */
-
-int
-compact_lock(struct store *s, const char *stream, struct store_lock **lock, struct err *e)
-{
-	struct err why = ERR_INIT;
-	char *path = xasprintf("/.ag2/compact/%s", stream);
-	int rc = store_lock(s, path, LOCK_TTL_MS, 0, lock, &why);
-
-	free(path);
-	if (rc < 0 && why.code == ERR_BUSY)
-		return err_set(e, ERR_BUSY, "another compaction of stream '%s' is running", stream);
-	return rc < 0 ? err_set(e, why.code, "%s", why.msg) : 0;
-}
 
 /* All before the cut but what stays in front. Gives its length. */
 static uint64_t
@@ -360,7 +294,7 @@ compact_stream(struct compact *c, struct store *s, const char *stream, struct er
 
 	c->run.store = s;
 	c->run.stream = stream;
-	if (compact_check(c, e) < 0 || compact_lock(s, stream, &lock, e) < 0)
+	if (compact_check(c, e) < 0 || upkeep_compaction_lock(s, stream, &lock, e) < 0)
 		return -1;
 	rc = compact_log(c, lock, e);
 	store_unlock(lock);

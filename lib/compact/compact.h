@@ -1,6 +1,6 @@
 /*
- * Compaction: the head of a history goes, what stays can stand alone. A strategy is one file and one row in compact.c's
- * table, which also serves usage texts.
+ * Compaction: the head of a history goes, what stays can stand alone. A strategy is one file, here in compact.c's table and
+ * by its name in strategy.c's.
  *
  * The cut is the same for all strategies with a target: the last `target` conversational events stay, telemetry between
  * them rides along, then the cut rises until both sides are whole (policy/replay.h). Calls before the cut that wait for
@@ -19,23 +19,16 @@ struct compact_strategy;		/* private: see compact/job.h */
 
 struct compact_spec {
 	const struct compact_strategy *strategy;
-	long target;			/* below 0: has none */
-	char *command;			/* of exec */
-	char *cwd;			/* where it runs; NULL: where we are */
+	struct strategy_choice choice;
+	char *cwd;			/* where a command runs; NULL: where we are */
 	char *prompt;			/* template of summarize, with {events} and {existing}; NULL: the default one */
 };
 
 /* "tail-window:100", "summarize:target=50", "exec:CMD". ERR_USAGE. */
 int compact_spec_parse(struct compact_spec *spec, const char *text, struct err *e);
 /* The same from an agent file's `compact`, whose strategy is not NULL. */
-int compact_spec_copy(struct compact_spec *spec, const struct agent *a, struct err *e);
+void compact_spec_copy(struct compact_spec *spec, const struct agent *a);
 void compact_spec_release(struct compact_spec *spec);
-
-/* The table, for usage texts. False behind the last. */
-struct compact_info {
-	const char *name, *params, *summary;
-};
-bool compact_list(size_t i, struct compact_info *info);
 
 struct compact {
 	struct compact_spec spec;

@@ -85,7 +85,7 @@ static int
 run_command(struct job *j, uint64_t *upto, struct buf *out, struct err *e)
 {
 	int in = write_input(j, upto, e), status;
-	struct run r = { .shell = j->c->spec.command, .env = j->c->env, .cwd = j->c->spec.cwd, .input_fd = in, .out = out };
+	struct run r = { .shell = j->c->spec.choice.command, .env = j->c->env, .cwd = j->c->spec.cwd, .input_fd = in, .out = out };
 
 	if (in < 0)
 		return -1;
@@ -96,9 +96,9 @@ run_command(struct job *j, uint64_t *upto, struct buf *out, struct err *e)
 	status = run(&r, e);
 	close(in);
 	if (status < 0)
-		return err_wrap(e, "exec:%.200s", j->c->spec.command);
+		return err_wrap(e, "exec:%.200s", j->c->spec.choice.command);
 	if (status > 0)
-		return err_set(e, ERR_UNAVAIL, "exec:%.200s: exited with status %d", j->c->spec.command, status);
+		return err_set(e, ERR_UNAVAIL, "exec:%.200s: exited with status %d", j->c->spec.choice.command, status);
 	return 0;
 }
 
@@ -207,13 +207,13 @@ exec_run(struct job *j, struct err *e)
 	if (rc == 0) {
 		rc = take_output(j, &l, &out, e);
 		if (rc < 0)
-			err_wrap(e, "exec:%.200s", j->c->spec.command);
+			err_wrap(e, "exec:%.200s", j->c->spec.choice.command);
 	}
 	if (rc == 0)
 		rc = compare(j, &l, upto, &gone, e);
 	if (rc == 0 && gone > 0) {
 		if (j->head_lines >= j->cut.lines)
-			rc = err_set(e, ERR_UNAVAIL, "exec:%.200s: it printed as many events as it was given", j->c->spec.command);
+			rc = err_set(e, ERR_UNAVAIL, "exec:%.200s: it printed as many events as it was given", j->c->spec.choice.command);
 		j->cut.at = upto;
 		j->cut.lines_before = j->cut.lines;
 	}
@@ -226,8 +226,6 @@ exec_run(struct job *j, struct err *e)
 const struct compact_strategy compact_exec = {
 	.name = "exec",
 	.class_name = "ExecCompact",
-	.params = "CMD",
-	.summary = "your own: CMD gets the events and prints those that stay",
 	.slow = true,
 	.run = exec_run,
 };

@@ -80,8 +80,7 @@ struct job {
 };
 
 struct compact_strategy {
-	const char *name, *class_name, *params, *summary;
-	bool target;
+	const char *name, *class_name;	/* AG2's in events */
 	bool folds;			/* summaries before the cut live on in the new one: they alone are nothing to compact */
 	bool slow;			/* asks or runs others: the log may be changed meanwhile */
 	/* Makes head. NULL: there is nothing to make. */
@@ -92,8 +91,6 @@ struct compact_strategy {
 
 extern const struct compact_strategy compact_tail_window, compact_summarize, compact_exec;
 
-/* The lock under which the log of a stream is compacted; ERR_BUSY at once when another holds it. */
-int compact_lock(struct store *s, const char *stream, struct store_lock **lock, struct err *e);
 /*
  * The history was read up to `upto`, where the cut is or may be: hashes it where that is asked for, lets go of it, and tells
  * the start. What follows may take its time.

@@ -280,9 +280,6 @@ make(struct job *j, struct err *e)
 const struct compact_strategy compact_summarize = {
 	.name = "summarize",
 	.class_name = "SummarizeCompact",
-	.params = "target=N",
-	.summary = "the newest N events stay, a model's summary stands for the others",
-	.target = true,
 	.folds = true,
 	.slow = true,
 	.make = make,

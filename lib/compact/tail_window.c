@@ -4,7 +4,4 @@
 const struct compact_strategy compact_tail_window = {
 	.name = "tail-window",
 	.class_name = "TailWindowCompact",
-	.params = "target=N",
-	.summary = "the newest N events stay",
-	.target = true,
 };

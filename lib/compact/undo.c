@@ -46,8 +46,7 @@ undo_record(struct buf *out, const struct job *j, uint64_t segment_len)
 	sha1_add(&h, j->head.data, j->head.len);
 	sha1_end(&h, sum);
 	buf_addf(out, "segment %llu\nhead %zu ", (unsigned long long)segment_len, j->head.len);
-	for (i = 0; i < sizeof(sum); i++)
-		buf_addf(out, "%02x", sum[i]);
+	buf_addhex(out, sum, sizeof(sum));
 	buf_addch(out, '\n');
 	add_line(out, "usage", j->usage_at, j->usage_len);
 	for (i = 0; i < j->cut.nkept; i++) {
@@ -263,7 +262,7 @@ compact_undo(struct store *s, const char *stream, struct err *e)
 	struct undo u = { .s = s, .stream = stream, .log = BUF_INIT, .segment = BUF_INIT, .record = BUF_INIT, .head = BUF_INIT };
 	struct store_lock *lock = NULL;
 	bool unfinished = false;
-	int rc = compact_lock(s, stream, &lock, e);
+	int rc = upkeep_compaction_lock(s, stream, &lock, e);
 
 	stream_path(&u.log, stream);
 	if (rc == 0)

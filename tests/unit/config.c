@@ -51,7 +51,7 @@ defaults(void)
 	reads("", "an empty file");
 	is_str(a.name, "agent", "the default name");
 	ok(a.prompt == NULL && a.model.provider == NULL && a.store == NULL && !a.has_knowledge, "nothing else is there");
-	ok(a.expose_tool && a.write_event_log && a.compact.strategy == NULL && a.aggregates_n == 0, "AG2's defaults");
+	ok(a.expose_tool && a.write_event_log && a.compact.choice.strategy == NULL && a.aggregates_n == 0, "AG2's defaults");
 	is_str(a.bootstrap, "default", "the default bootstrap");
 	ok(a.model.temperature < 0, "no temperature");
 	reads("# nothing\n---\n# here\n", "a file of comments");
@@ -125,19 +125,19 @@ whole(void)
 	is_str(a.store, "disk:/dir/./journal-state", "the store is beside the file");
 	ok(a.has_knowledge && !a.expose_tool && a.write_event_log, "knowledge: switches");
 	is_str(a.bootstrap, "exec:./seed", "bootstrap");
-	is_str(a.compact.strategy, "tail_window", "compact: strategy");
-	ok(a.compact.target == 100 && a.compact.max_events == 200 && a.compact.max_tokens == 0 && a.compact.chars_per_token == 4,
+	is_str(a.compact.choice.strategy->name, "tail-window", "compact: strategy");
+	ok(a.compact.choice.target == 100 && a.compact.max_events == 200 && a.compact.max_tokens == 0 && a.compact.chars_per_token == 4,
 	    "compact: target and trigger");
 	ok(a.compact.model.provider == NULL, "compact: the agent's model");
 	is_int((long long)a.aggregates_n, 4, "four aggregates");
-	is_str(a.aggregates[0].strategy, "working_memory", "the first one's strategy");
+	is_str(a.aggregates[0].choice.strategy->name, "working-memory", "the first one's strategy");
 	is_str(a.aggregates[0].model.model, "gpt-5-mini", "... model");
 	is_str(a.aggregates[0].prompt, "{existing} {events}", "... template");
 	ok(a.aggregates[0].every_n_turns == 10 && a.aggregates[0].on_end, "... has the common trigger");
-	is_str(a.aggregates[1].strategy, "conversation_summary", "the second one's strategy");
+	is_str(a.aggregates[1].choice.strategy->name, "conversation-summary", "the second one's strategy");
 	ok(a.aggregates[1].every_n_turns == 3 && !a.aggregates[1].on_end, "... has its own trigger alone");
-	is_str(a.aggregates[2].command, "./own", "exec: CMD as a map");
-	is_str(a.aggregates[3].command, "./other", "exec:CMD as a string");
+	is_str(a.aggregates[2].choice.command, "./own", "exec: CMD as a map");
+	is_str(a.aggregates[3].choice.command, "./other", "exec:CMD as a string");
 	is_int((long long)a.assembly_n, 8, "eight policies");
 	is_str(policy_spec_name(&a.assembly[1]), "episodic_memory", "a policy with parameters");
 	is_str(a.assembly[1].params[0].value, "3", "... and their value");
@@ -222,7 +222,7 @@ unknown(void)
 	refuses("assembly:\n  - sliding_window: {max_event: 8}\n", "f.yaml:2: ", "an unknown parameter");
 	refuses("assembly:\n  - sliding_window: {max_events: many}\n", "f.yaml:2: ", "a parameter of the wrong type");
 	refuses("assembly:\n  - sliding_window\n", "f.yaml:2: ", "a policy without its required parameter");
-	refuses("knowledge: {compact: tail-windw:5}\n", "f.yaml:1: unknown strategy 'tail-windw'; did you mean 'tail_window'?",
+	refuses("knowledge: {compact: tail-windw:5}\n", "f.yaml:1: unknown strategy 'tail-windw'; did you mean 'tail-window'?",
 	    "a misspelt strategy");
 	refuses("knowledge: {aggregate: tail-window:5}\n", "f.yaml:1: unknown strategy 'tail-window'", "compaction as aggregation");
 	refuses("model: opnai:gpt\n", "f.yaml:1: ", "an unknown provider");
@@ -267,15 +267,15 @@ types(void)
 static void
 upkeep(void)
 {
-	refuses("knowledge: {compact: tail-window}\n", "f.yaml:1: the strategy 'tail_window' needs a target", "a window without target");
+	refuses("knowledge: {compact: tail-window}\n", "f.yaml:1: the strategy 'tail-window' needs a target", "a window without target");
 	refuses("knowledge: {compact: 'tail-window:x'}\n", "f.yaml:1: target must be a whole number", "a target that is no number");
 	refuses("knowledge: {compact: {target: 5}}\n", "f.yaml:1: 'compact' lacks the key 'strategy'", "a target without strategy");
 	refuses("knowledge: {compact: {strategy: 'exec:x', target: 5}}\n", "f.yaml:1: the strategy 'exec' has no target",
 	    "a target of a command");
-	refuses("knowledge: {compact: 'exec:'}\n", "f.yaml:1: 'exec:' lacks its command", "exec: without a command");
+	refuses("knowledge: {compact: 'exec:'}\n", "f.yaml:1: the strategy 'exec' lacks its command", "exec: without a command");
 	refuses("knowledge: {compact: {strategy: summarize, target: 5, exec: x}}\n",
 	    "f.yaml:1: 'strategy' and 'exec' exclude each other", "a strategy and a command");
-	refuses("knowledge: {aggregate: 'working-memory:5'}\n", "f.yaml:1: the strategy 'working_memory' has no parameters",
+	refuses("knowledge: {aggregate: 'working-memory:5'}\n", "f.yaml:1: the strategy 'working-memory' has no parameters",
 	    "a parameter of a strategy that has none");
 	refuses("knowledge:\n  compact_trigger: {max_events: 100}\n  compact: tail-window:100\n",
 	    "f.yaml:3: max_events (100) must be greater than the target (100)", "a trigger that would fire at once again");
@@ -289,12 +289,12 @@ upkeep(void)
 	refuses("knowledge: {bootstrap: 'exec:'}\n", "f.yaml:1: 'bootstrap' must be", "a bootstrap without a command");
 	reads("knowledge:\n  compact: tail-window:100\n  compact_trigger: {max_events: 101}\n", "a trigger just above the target");
 	reads("knowledge: {compact: {strategy: tail_window, target: 100}}\n", "a strategy as a map");
-	ok(a.compact.target == 100 && a.compact.max_events == -1 && a.compact.max_tokens == -1, "... without a trigger");
+	ok(a.compact.choice.target == 100 && a.compact.max_events == -1 && a.compact.max_tokens == -1, "... without a trigger");
 	reads("knowledge: {compact: 'summarize:target=7', aggregate: []}\n", "a target with its key");
-	is_str(a.compact.strategy, "summarize", "... its strategy");
-	is_int(a.compact.target, 7, "... and its number");
+	is_str(a.compact.choice.strategy->name, "summarize", "... its strategy");
+	is_int(a.compact.choice.target, 7, "... and its number");
 	reads("knowledge: {compact: 'exec:a: b'}\n", "a command with a colon");
-	is_str(a.compact.command, "a: b", "... is everything behind the first");
+	is_str(a.compact.choice.command, "a: b", "... is everything behind the first");
 }
 
 static void
