@@ -2,6 +2,7 @@
 #include "ask/after.h"
 #include "ask/answer_json.h"
 #include "ask/attach.h"
+#include "ask/check.h"
 #include "ask/confirm.h"
 #include "ask/environ.h"
 #include "ask/input.h"
@@ -62,7 +63,7 @@ static const struct opt options[] = {
 	{ 0, "explain", OPT_OPTIONAL, &o.explain, "json", "say on stderr what is sent and what not, and where the tokens go" },
 	{ 0, "compare", OPT_STRING, &o.compare, "FILE|last", "say on stderr where the request begins to differ from an earlier one" },
 	{ 0, "layout", OPT_STRING, &o.layout, "ag2|cache", "where prompts go that change often; cache: to the end" },
-	{ 0, "check", OPT_FLAG, &o.check, NULL, "only check the agent file; 1 when its policies' order is wrong" },
+	{ 0, "check", OPT_FLAG, &o.check, NULL, "only check the agent file; 1 when a policy is out of order or upkeep never runs" },
 	{ 0, "image", OPT_LIST, &o.images, "FILE", "an image that goes with the request; may be repeated" },
 	{ 0, "file", OPT_LIST, &o.files, "FILE", "a file of any kind that goes with it; may be repeated" },
 	{ 0, "tool", OPT_LIST, &o.tools, "FILE|knowledge", "a tool the model may call; may be repeated" },
@@ -313,11 +314,10 @@ tell_log_failed(const struct turn *t)
 static void
 keep_up(const struct turn *t)
 {
-	struct after a = { .agent = t->agent, .store = t->store, .stream = t->stream, .model = o.model.model, .base_url = o.model.base_url,
-		.cacert = o.model.cacert,
-		.record = o.record, .replay = o.replay, .status_fd = (int)o.status_fd };
+	struct after a = { .agent = t->agent, .store = t->store, .stream = t->stream, .events = &t->history, .given = &o.model,
+		.record = o.record, .replay = o.replay, .env = t->commands_env, .status_fd = (int)o.status_fd };
 
-	if (o.no_upkeep || t->stream == NULL || t->agent->file == NULL)
+	if (o.no_upkeep || t->store == NULL || t->agent->file == NULL)
 		return;
 	after_turn(&a);
 	if (run_interrupted())
@@ -541,12 +541,25 @@ ask(struct agent *a, const struct buf *text)
 	return status;
 }
 
+/* The stream is looked into when it is named. */
 static int
 check(struct agent *a)
 {
+	size_t found;
+	struct store *s;
+	char *stream;
+
 	if (a->file == NULL)
 		cli_usage(&usage, "--check needs an agent file (-c FILE)");
-	return warn_order(a) > 0 ? 1 : 0;
+	found = check_order(a) + check_triggers(a);
+	if (o.stream != NULL || o.last) {
+		s = cli_open(o.store, a, STORE_READ);
+		stream = choose_stream(s, a);
+		found += check_alerts(a, s, stream);
+		free(stream);
+		store_close(s);
+	}
+	return found > 0 ? 1 : 0;
 }
 
 static void
@@ -583,7 +596,7 @@ main(int argc, char **argv)
 		check_stdin(argv, n);
 		has_text = get_text(&text, argv, n);
 		if (!is_filter() && agent.file != NULL)
-			warn_order(&agent);
+			check_order(&agent);
 		status = ask(&agent, has_text ? &text : NULL);
 	}
 	agent_release(&agent);

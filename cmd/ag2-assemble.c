@@ -220,32 +220,6 @@ tell_pair(void *arg, size_t i, size_t j)
 	    i + 1, policy_spec_name(&s->specs[i]), j + 1, policy_spec_name(&s->specs[j]), policy_spec_name(&s->specs[j]));
 }
 
-static int
-note_prompt(void *arg, const struct prompt *p, struct err *e)
-{
-	*(bool *)arg |= p->source != NULL && strcmp(p->source, "alert") == 0;
-	return 0;
-}
-
-/* Whether an alert policy would have something to deliver. */
-static bool
-alerts_wait(struct setting *s, struct jsonl *in)
-{
-	bool found = false;
-	struct chain_options o = { .as_ag2 = true, .on_bad = JSONL_BAD_SKIP, .sink = { note_prompt, NULL, &found } };
-	struct policy_spec spec;
-	struct err e = ERR_INIT;
-	struct chain *c;
-
-	if (policy_spec_parse(&spec, "alert", &e) < 0 || chain_new(&c, &spec, 1, &o, &e) < 0)
-		log_fail(&e);
-	if ((in != NULL ? chain_feed(c, in, &e) : chain_feed_stream(c, s->store, s->stream, &e)) < 0 || chain_end(c, &e) < 0)
-		log_fail(&e);
-	chain_free(c);
-	policy_spec_release(&spec);
-	return found;
-}
-
 /* Whether alerts wait that no policy delivers: in the stream, or on a standard input that has any events. */
 static bool
 alerts_lost(struct setting *s)
@@ -258,14 +232,12 @@ alerts_lost(struct setting *s)
 		return false;
 	if (stream_given != NULL) {
 		open_all(s);
-		found = alerts_wait(s, NULL);
+		found = explain_lost_alerts(s->store, s->stream, NULL);
 	} else if (fstat(0, &st) == 0 && (S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) {
 		jsonl_init_fd(&in, "stdin", JSONL_BAD_SKIP, 0);
-		found = alerts_wait(s, &in);
+		found = explain_lost_alerts(NULL, NULL, &in);
 		jsonl_release(&in);
 	}
-	if (found)
-		log_warn("alerts wait among the events, and there is no alert policy to deliver them");
 	return found;
 }
 

@@ -323,6 +323,39 @@ text(struct buf *out, const struct explain *x)
 	free(a.stages);
 }
 
+static void
+say_alerts_lost(void)
+{
+	log_warn("alerts wait among the events, and there is no alert policy to deliver them");
+}
+
+static int
+note_prompt(void *arg, const struct prompt *p, struct err *e)
+{
+	*(bool *)arg |= p->source != NULL && strcmp(p->source, "alert") == 0;
+	return 0;
+}
+
+bool
+explain_lost_alerts(struct store *s, const char *stream, struct jsonl *in)
+{
+	bool found = false;
+	struct chain_options o = { .as_ag2 = true, .on_bad = JSONL_BAD_SKIP, .sink = { note_prompt, NULL, &found } };
+	struct policy_spec spec;
+	struct err e = ERR_INIT;
+	struct chain *c;
+
+	if (policy_spec_parse(&spec, "alert", &e) < 0 || chain_new(&c, &spec, 1, &o, &e) < 0)
+		log_fail(&e);
+	if ((in != NULL ? chain_feed(c, in, &e) : chain_feed_stream(c, s, stream, &e)) < 0 || chain_end(c, &e) < 0)
+		log_fail(&e);
+	chain_free(c);
+	policy_spec_release(&spec);
+	if (found)
+		say_alerts_lost();
+	return found;
+}
+
 void
 explain_tell(const struct explain *x, const char *how)
 {
@@ -334,6 +367,6 @@ explain_tell(const struct explain *x, const char *how)
 		explain_rows(x, json_row, &out);
 	io_write_all(2, out.data, out.len);
 	if (explain_alerts(x) > 0 && !has_stage(x, "alert"))
-		log_warn("alerts wait among the events, and there is no alert policy to deliver them");
+		say_alerts_lost();
 	buf_release(&out);
 }

@@ -3,7 +3,9 @@
 #define AG2_CLI_EXPLAIN_H
 
 #include "base/opts.h"
+#include "event/jsonl.h"
 #include "policy/explain.h"
+#include "store/store.h"
 
 /* A usage error when what came behind --explain= is not json. */
 void explain_check(const struct opts *o, const char *how);
@@ -12,5 +14,11 @@ void explain_check(const struct opts *o, const char *how);
  * what is sent by its kinds, as a chart on a terminal.
  */
 void explain_tell(const struct explain *x, const char *how);
+
+/*
+ * Whether alerts wait in the log of a stream, or (in, which may be NULL) in an input, that an alert policy would deliver: for
+ * a chain that has none. Says so then. On failure the program ends.
+ */
+bool explain_lost_alerts(struct store *s, const char *stream, struct jsonl *in);
 
 #endif

@@ -588,7 +588,7 @@ set_bootstrap(struct reader *r, const struct node *n, void *at, struct err *e)
 }
 
 static int
-read_strategies(struct reader *r, struct err *e)
+read_strategies(struct reader *r, const struct node *n, struct err *e)
 {
 	struct agent *a = &r->agent;
 
@@ -596,7 +596,11 @@ read_strategies(struct reader *r, struct err *e)
 		return -1;
 	if (r->compact != NULL && !a->write_event_log)
 		return fail(r, r->compact, e, "'compact' needs the event log, which 'write_event_log: false' turns off");
-	return r->aggregate != NULL ? read_aggregates(r, r->aggregate, e) : 0;
+	if (r->aggregate != NULL && read_aggregates(r, r->aggregate, e) < 0)
+		return -1;
+	a->lone_compact_trigger = r->compact == NULL && has_child(n, "compact_trigger");
+	a->lone_aggregate_trigger = a->aggregates_n == 0 && has_child(n, "aggregate_trigger");
+	return 0;
 }
 
 static int
@@ -615,7 +619,7 @@ set_knowledge(struct reader *r, const struct node *n, void *at, struct err *e)
 
 	if (read_map(r, n, keys, N(keys), r, e) < 0)
 		return -1;
-	return read_strategies(r, e);
+	return read_strategies(r, n, e);
 }
 
 /* ---- assembly ---- */

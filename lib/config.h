@@ -38,6 +38,7 @@ struct agent {
 	struct upkeep compact;	/* its strategy NULL: none */
 	struct upkeep *aggregates;
 	size_t aggregates_n;
+	bool lone_compact_trigger, lone_aggregate_trigger;	/* there is one, and nothing that it could start */
 	struct policy_spec *assembly;
 	size_t assembly_n;
 	bool layout_cache;

@@ -119,3 +119,112 @@ X
 	run -0 ag2-store -s state log ls -l
 	has "begun and not ended"
 }
+
+@test "limits of the command line hold for upkeep's model calls too, whose ever the model is" {
+	printf '#!/bin/sh\nenv | grep -e ^AG2_TIMEOUT -e ^AG2_RETRIES -e ^AG2_IDLE >"%s/limits"\nexec "%s/ag2-ask" "$@"\n' "$TMP" "$BIN" >spy
+	chmod +x spy
+	export AG2_ASK=$TMP/spy
+	agent 'aggregate: {strategy: working_memory, model: "exec:echo own"}' 'aggregate_trigger: {on_end: true}'
+	ask --timeout 7.5 --retries 0 one
+	[ "$(sort limits | paste -sd ' ')" = "AG2_RETRIES=0 AG2_TIMEOUT=7.5" ]
+	AG2_IDLE_TIMEOUT=3 ask two
+	[ "$(cat limits)" = "AG2_IDLE_TIMEOUT=3" ]
+	AG2_TIMEOUT=soon run ask three
+	status_is 78
+	has "AG2_TIMEOUT"
+	AG2_RETRIES=-1 run ask three
+	status_is 78
+}
+
+# ---- without a log ----
+
+unlogged() {
+	agent 'write_event_log: false' "$@"
+}
+
+@test "write_event_log: false: aggregation sees the turn, each entry with its model and trigger, and nothing is under /log" {
+	cat >notes.sh <<'X'
+jq -r '.data.parts[0].content' | sed -n '/^User: \|^Assistant: \|^old/p' >>given
+echo old
+X
+	unlogged 'aggregate:' '- {strategy: working_memory, model: "exec:sh notes.sh", trigger: {on_end: true}}' \
+		'- {strategy: conversation_summary, trigger: {every_n_turns: 1}}' \
+		'- {strategy: conversation_summary, trigger: {every_n_turns: 2}}' \
+		'- {strategy: "exec:cat >own; echo ${AG2_STREAM-none} $AG2_NAME >>own", trigger: {every_n_events: 2}}'
+	run -0 --separate-stderr ag2-ask -c agent.yaml --status-fd 3 -m 'exec:echo hi' one 3>told
+	output_is hi
+	[ "$stderr" = "" ] || fail "$stderr"
+	[ "$(types told)" = "AggregationStarted AggregationCompleted AggregationStarted AggregationCompleted AggregationStarted AggregationCompleted " ]
+	ag2-ask -c agent.yaml two
+	printf '%s\n' 'User: one' 'Assistant: hi' old 'User: two' 'Assistant: answer' | same - given
+	[ "$(cat state/memory/working.md)" = old ]
+	[ "$(ag2-store -s state ls -1 /memory/conversations | wc -l)" -eq 2 ]
+	[ "$(for f in state/memory/conversations/*; do cat "$f"; echo; done | sort | paste -sd ' ')" = "answer hi" ]
+	[ "$(tail -n 1 own)" = "none journal" ]
+	[ "$(head -n -1 own | jq -r '.type | split(".") | last' | paste -sd ' ')" = "ModelRequest ModelResponse" ]
+	run -1 ag2-store -s state exists /log
+	run -1 ag2-store -s state exists /.ag2/status
+}
+
+@test "write_event_log: false: old versions are kept, a bad answer leaves memory, another's change is merged" {
+	unlogged 'aggregate: {strategy: working_memory, model: "exec:sh notes.sh"}' 'aggregate_trigger: {on_end: true}'
+	for i in 1 2 3; do
+		echo "echo notes $i" >notes.sh
+		ag2-ask -c agent.yaml $i
+	done
+	[ "$(ag2-store -s state history /memory/working.md | wc -l)" -eq 2 ]
+	cp state/memory/working.md before
+	echo 'printf " "' >notes.sh
+	run -0 --separate-stderr ag2-ask -c agent.yaml --status-fd 3 four 3>told
+	output_is answer
+	has "working-memory: the model's answer is" "$stderr"
+	[ "$(types told)" = "AggregationStarted AggregationFailed " ]
+	same before state/memory/working.md
+	echo 'cat >seen; [ -e once ] || { >once; echo mine | ag2-store -s state write /memory/working.md; }; echo merged' >notes.sh
+	run -0 --separate-stderr ag2-ask -c agent.yaml --status-fd 3 five 3>told
+	[ "$(types told)" = "AggregationStarted AggregationCompleted " ]
+	has mine "$(cat seen)"
+	[ "$(cat state/memory/working.md)" = merged ]
+	rm notes.sh
+	run -0 --separate-stderr ag2-ask -c agent.yaml --no-upkeep six
+	[ "$stderr" = "" ]
+	run -69 ag2-ask -c agent.yaml -m 'exec:exit 1' seven
+	hasnt working-memory
+}
+
+# ---- what never runs ----
+
+@test "--check names what will never run, and is 1" {
+	agent 'compact: tail-window:100' 'aggregate:' '- working_memory' '- {strategy: conversation_summary, trigger: {on_end: true}}'
+	run -1 ag2-ask -c agent.yaml --check
+	[ "${#lines[@]}" -eq 2 ] || fail "$output"
+	has "compact (tail-window) has no trigger"
+	has "aggregate (working-memory) has no trigger"
+	agent 'compact: tail-window:100' 'compact_trigger: {max_events: 0}' 'aggregate_trigger: {on_end: true}'
+	run -1 ag2-ask -c agent.yaml --check
+	has "compact (tail-window) has no trigger"
+	has "'aggregate_trigger' starts nothing"
+	agent 'compact_trigger: {max_events: 5}'
+	run -1 ag2-ask -c agent.yaml --check
+	has "'compact_trigger' starts nothing"
+	unlogged 'aggregate: working_memory' 'aggregate_trigger: {every_n_turns: 10}'
+	run -1 ag2-ask -c agent.yaml --check
+	has "waits for 10"
+	agent 'compact: tail-window:100' 'compact_trigger: {max_tokens: 9}' 'aggregate: working_memory' 'aggregate_trigger: {every_n_turns: 10}'
+	run -0 ag2-ask -c agent.yaml --check
+	output_is ""
+}
+
+@test "--check of a stream names alerts that no policy delivers" {
+	agent 'expose_tool: false'
+	ask one
+	run -0 ag2-ask -c agent.yaml --check --stream s
+	output_is ""
+	ag2-store -s state log alert s --severity warning --source x "look out"
+	run -1 ag2-ask -c agent.yaml --check -C
+	has "no alert policy"
+	run -66 ag2-ask -c agent.yaml --check --stream other
+	run -0 ag2-ask -c agent.yaml --check
+	echo 'assembly: [alert]' >>agent.yaml
+	run -0 ag2-ask -c agent.yaml --check -C
+}

@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-static void
+void
 env_add(struct env_list *l, char *item)
 {
 	l->items = xgrow(l->items, l->n, &l->cap, sizeof(*l->items));
 	l->items[l->n++] = item;
 }
 
-static void
+void
 env_set(struct env_list *l, const char *name, const char *value)
 {
 	if (value != NULL)

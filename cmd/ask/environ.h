@@ -10,6 +10,9 @@ struct env_list {
 	size_t n, cap;
 };
 
+void env_add(struct env_list *l, char *item);	/* NAME=value, NAME (is taken out), or the NULL at the end; the list's then */
+void env_set(struct env_list *l, const char *name, const char *value);	/* nothing for NULL */
+
 /*
  * For the user's own parts (policies, models, the bootstrap), and for tools, which get no keys. store and stream may be NULL; a
  * filter leaves the stream of an agent around us as it is.

@@ -3,32 +3,9 @@
 #include "../cli.h"
 #include "base/alloc.h"
 #include "llm/http.h"
-#include "policy/policy.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static void
-say_pair(void *arg, size_t i, size_t j)
-{
-	const struct agent *a = arg;
-
-	log_warn("%s: %s (policy %zu) cuts events before %s (policy %zu) adds its prompt; put it behind",
-	    a->file, policy_spec_name(&a->assembly[i]), i + 1, policy_spec_name(&a->assembly[j]), j + 1);
-}
-
-size_t
-warn_order(struct agent *a)
-{
-	const char **names = xcalloc(a->assembly_n, sizeof(*names));
-	size_t i, pairs;
-
-	for (i = 0; i < a->assembly_n; i++)
-		names[i] = policy_spec_name(&a->assembly[i]);
-	pairs = policy_order_check(names, a->assembly_n, say_pair, a);
-	free(names);
-	return pairs;
-}
 
 /* The model of that part, which is the agent's unless the file names another. */
 static struct llm_config *
@@ -98,21 +75,37 @@ use_model(struct llm_config *c, const char *text, int status)
 }
 
 static void
-use_limit(double *at, double given)
+use_limit(double *at, double given, const char *variable)
 {
+	const char *text = given > 0 ? NULL : cli_env(variable);
+	struct err e = ERR_INIT;
+
+	if (text != NULL && parse_seconds(text, variable, &given, &e) < 0)
+		log_die(78, "%s", e.msg);
 	if (given > 0)
 		*at = given;
 }
 
 static void
+use_retries(long *at, long given)
+{
+	const char *text = given >= 0 ? NULL : cli_env("AG2_RETRIES");
+	struct err e = ERR_INIT;
+
+	if (text != NULL && (parse_long(text, "AG2_RETRIES", &given, &e) < 0 || given < 0))
+		log_die(78, "AG2_RETRIES must be a number from 0 on, not '%s'", text);
+	if (given >= 0)
+		*at = given > 0 ? given : -1;
+}
+
+static void
 use_limits(struct llm_config *c, const struct model_options *o)
 {
-	use_limit(&c->timeout, o->timeout);
-	use_limit(&c->connect_timeout, o->connect_timeout);
-	use_limit(&c->first_byte_timeout, o->first_byte_timeout);
-	use_limit(&c->idle_timeout, o->idle_timeout);
-	if (o->retries >= 0)
-		c->retries = o->retries > 0 ? o->retries : -1;
+	use_limit(&c->timeout, o->timeout, "AG2_TIMEOUT");
+	use_limit(&c->connect_timeout, o->connect_timeout, "AG2_CONNECT_TIMEOUT");
+	use_limit(&c->first_byte_timeout, o->first_byte_timeout, "AG2_FIRST_BYTE_TIMEOUT");
+	use_limit(&c->idle_timeout, o->idle_timeout, "AG2_IDLE_TIMEOUT");
+	use_retries(&c->retries, o->retries);
 }
 
 static void
