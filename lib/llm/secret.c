@@ -125,7 +125,7 @@ replace_all(struct buf *text, const struct buf *form)
 	struct buf clean = BUF_INIT;
 	const char *p = text->data, *end = p + text->len, *at;
 
-	if (form->len < SECRET_MIN || memmem(p, text->len, form->data, form->len) == NULL)
+	if (form->len < SECRET_PART || memmem(p, text->len, form->data, form->len) == NULL)
 		return;
 	while ((at = memmem(p, (size_t)(end - p), form->data, form->len)) != NULL) {
 		buf_add(&clean, p, (size_t)(at - p));
@@ -137,14 +137,14 @@ replace_all(struct buf *text, const struct buf *form)
 	*text = clean;
 }
 
-void
-secret_hide(struct buf *out, const char *bytes, size_t len, const char *secret)
+static void
+hide_whole(struct buf *out, const char *bytes, size_t len, const char *secret, size_t least)
 {
 	struct buf text = BUF_INIT;
 	struct forms f;
 	size_t i;
 
-	if (secret == NULL || strlen(secret) < SECRET_MIN) {
+	if (secret == NULL || strlen(secret) < least) {
 		buf_add(out, bytes, len);
 		return;
 	}
@@ -155,6 +155,12 @@ secret_hide(struct buf *out, const char *bytes, size_t len, const char *secret)
 	release_forms(&f);
 	buf_add(out, text.data, text.len);
 	buf_release(&text);
+}
+
+void
+secret_hide(struct buf *out, const char *bytes, size_t len, const char *secret)
+{
+	hide_whole(out, bytes, len, secret, SECRET_MIN);
 }
 
 /* ---- in parts ---- */
@@ -243,8 +249,8 @@ secret_hide_parts(struct buf *out, const char *bytes, size_t len, const char *se
 {
 	struct buf whole = BUF_INIT;
 
-	secret_hide(&whole, bytes, len, secret);
-	if (secret == NULL || strlen(secret) < SECRET_MIN)
+	hide_whole(&whole, bytes, len, secret, SECRET_PART);
+	if (secret == NULL || strlen(secret) < SECRET_PART)
 		buf_add(out, whole.data, whole.len);
 	else
 		hide_runs(out, whole.data, whole.len, secret);
@@ -256,7 +262,7 @@ secret_begins(const char *text, size_t len, const char *secret)
 {
 	size_t n = secret != NULL ? strlen(secret) : 0;
 
-	for (n = n > 0 && len >= n ? n - 1 : n > 0 ? len : 0; n >= SECRET_MIN; n--)
+	for (n = n > 0 && len >= n ? n - 1 : n > 0 ? len : 0; n >= SECRET_PART; n--)
 		if (memcmp(text + len - n, secret, n) == 0)
 			return n;
 	return 0;
@@ -277,7 +283,7 @@ static void
 keep_tail(struct screen *s, size_t from, size_t end)
 {
 	struct buf left = BUF_INIT;
-	size_t tail = end - from < SECRET_MIN - 1 ? end - from : SECRET_MIN - 1;
+	size_t tail = end - from < SECRET_PART - 1 ? end - from : SECRET_PART - 1;
 
 	buf_add(&left, s->text.data + end - tail, s->text.len - end + tail);
 	buf_release(&s->text);

@@ -4,7 +4,12 @@
 
 #include "llm/provider.h"
 
-#define SECRET_MIN 4	/* what is shorter is no secret, and stands in any text */
+/*
+ * What is shorter is a word that stands for a key where none is wanted (`ollama`, `lm-studio`, `not-needed`), and an answer may
+ * well have it: it is kept. Messages for people lose it from SECRET_PART on.
+ */
+#define SECRET_MIN 12
+#define SECRET_PART 4
 
 /*
  * Appends bytes with `[key]` for the secret (NULL: none): as it is, in base64 (also as a part of something that is), in hex,
@@ -18,7 +23,7 @@ void secret_hide(struct buf *out, const char *bytes, size_t len, const char *sec
  */
 void secret_hide_parts(struct buf *out, const char *bytes, size_t len, const char *secret);
 
-/* How many bytes at the end of text may be the beginning of the secret; 0 for fewer than SECRET_MIN. */
+/* How many bytes at the end of text may be the beginning of the secret; 0 for fewer than SECRET_PART. */
 size_t secret_begins(const char *text, size_t len, const char *secret);
 
 /* Text on its way to a sink, without the secret although it comes in pieces. The beginning of one is held back. */

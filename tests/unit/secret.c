@@ -54,6 +54,21 @@ parts(void)
 	hides(secret_hide_parts, "caf\xc3\xa9", "caf\xc3\xa9", "other characters");
 }
 
+/* A local server is given some word, and an answer may be about it. */
+static void
+words(void)
+{
+	struct buf out = BUF_INIT;
+
+	secret_hide(&out, "use ollama, or lm-studio", 24, "ollama");
+	secret_hide(&out, "", 0, "lm-studio");
+	is_str(out.data, "use ollama, or lm-studio", "a word in place of a key is no secret");
+	buf_reset(&out);
+	secret_hide_parts(&out, "bad key ollama", 14, "ollama");
+	is_str(out.data, "bad key [key]", "but not shown in a message");
+	buf_release(&out);
+}
+
 /* ---- as it comes ---- */
 
 static struct buf given = BUF_INIT;
@@ -119,6 +134,7 @@ main(void)
 	whole();
 	base64();
 	parts();
+	words();
 	streams();
 	no_delay();
 	buf_release(&given);
