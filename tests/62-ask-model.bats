@@ -172,8 +172,7 @@ responses() {
 }
 
 @test "an error that quotes the key, in whatever form, is shown without it" {
-	# shellcheck disable=SC2059
-	percent=$(printf "$(printf '%s' "$KEY" | od -An -v -tx1 | tr -d '\n' | sed 's/ /%%/g')")
+	percent=$(printf '%s' "$KEY" | od -An -v -tx1 | tr -d '\n' | tr ' ' %)
 	n=1
 	for form in "$KEY" "$(base64 -w 0 <<<"x:$KEY")" "$percent" "${KEY:0:12} and ${KEY:12}"; do
 		{ echo head 401 application/json; echo "send {\"error\":{\"message\":\"no such key: $form\"}}"; } | script $n
@@ -192,18 +191,26 @@ responses() {
 	done
 }
 
-@test "what has the key is looked into by no tool, and dumps no core" {
-	printf '#!/bin/sh\n[ "$1" = --schema ] && { echo %s; exit; }\nstat -c %%U:%%a /proc/$PPID/environ /proc/$PPID/mem\n' \
-		"'{\"name\": \"t\", \"parameters\": {\"type\": \"object\", \"properties\": {}}}'" >t
+@test "no tool can look into what has the key" {
+	cat >t <<-'END'
+		#!/bin/sh
+		[ "$1" = --schema ] && { echo '{"name": "t", "parameters": {"type": "object", "properties": {}}}'; exit; }
+		p=$$
+		until [ "$(cat /proc/$p/comm)" = ag2-ask ]; do p=$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$p/status); done
+		cat /proc/$p/environ >/dev/null 2>&1 && echo seen
+		stat -c %u /proc/$p/environ
+	END
 	chmod +x t
 	{ stream; call c1 t '{}'; finish tool_calls; } | script 1
 	{ stream; piece done; finish; } | script 2
-	[ "$(id -u)" -ne 0 ] || chown nobody "$TMP" t	# root's own files are root's anyway
-	run -0 ag2-ask "${M[@]}" --tool ./t q </dev/null
-	[ "$(jq -r '.messages[-1].content' web/2.body)" = $'root:400\nroot:600' ]
-	if [ "$(id -u)" -eq 0 ]; then
-		ag2-ask "${M[@]}" --tool ./t q </dev/null >/dev/null 2>&1 || true
+	as=()
+	if [ "$(id -u)" -eq 0 ]; then	# root may look anywhere
+		as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+		chmod 755 "$BATS_RUN_TMPDIR" "$TMP"
+		"${as[@]}" sh -c 'exec 2>/dev/null; test -x "$1" && test -x ./t' - "$BIN/ag2-ask" || skip "nobody else can run it here"
 	fi
+	run -0 "${as[@]}" ag2-ask "${M[@]}" --tool ./t q </dev/null
+	[ "$(jq -r '.messages[-1].content' web/2.body)" = 0 ] || fail "$(jq -c '.messages[-1]' web/2.body)"
 }
 
 @test "a signal while the server is silent ends the call, and nothing half is logged" {
