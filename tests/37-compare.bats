@@ -78,6 +78,36 @@ origins() {
 	[ "$(origins openai <in)" = '0=the prompts 1=3 2=4 3=5 4=the context ' ] || fail "$(origins openai <in)"
 }
 
+@test "-n -v names the line of each message of a history of any length, and what repaired events were made of" {
+	jq -cn 'range(6001) | {type: "ModelRequest", data: {parts: [{__event__: "TextInput", content: "q"}]}},
+		{type: "ModelResponse", data: {message: {content: "a"}}}' >in
+	U last >>in
+	[ "$(wc -l <in)" -eq 12003 ]
+	for p in openai anthropic; do
+		[ "$(origins $p <in)" = "$(seq 0 12002 | awk '{ printf "%d=%d ", $1, $1 + 1 }')" ] || fail "$p: $(origins $p <in | tail -c 200)"
+	done
+	{ U q; C a b; r a=1; r b=2; U next; C c; A ok; R c=late; U last; } >in
+	[ "$(origins openai <in)" = '0=1 1=2 2=3 3=3 4=5 5=6 6=8 7=7 8=9 ' ] || fail "$(origins openai <in)"
+	[ "$(origins anthropic <in)" = '0=1 1=2 2=3 3=5 4=6 5=8 6=7 7=9 ' ] || fail "$(origins anthropic <in)"
+	cat >a.yaml <<-'END'
+		model: {provider: anthropic, model: x, cache: true}
+	END
+	chmod go-w a.yaml
+	ag2-store -s st log append s <in
+	ag2-ask -n -v -s st -c a.yaml --stream s again 2>&1 >sent | grep -o 'message [0-9]*: [^,]*' >got
+	diff - got <<-'END'
+		message 0: line 1
+		message 1: line 2
+		message 2: line 3
+		message 3: line 5
+		message 4: line 6
+		message 5: line 8
+		message 6: line 7
+		message 7: line 9
+		message 8: new
+	END
+}
+
 # refusal N TEXT: connection N is refused with this body.
 refusal() {
 	mkdir -p web

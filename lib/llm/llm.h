@@ -62,6 +62,7 @@ struct llm_request {
 	 * cut; where a cache can be told how far it may go, it is to there.
 	 */
 	size_t stable_n;
+	struct origins *origins;	/* of a provider's body(): is told whose part of it is written, see origin.h; NULL: nobody asks */
 	const struct llm_tool *tools;
 	size_t tools_n;
 	struct json_object *schema;	/* JSON Schema that the answer must fit; NULL: none */
@@ -92,8 +93,7 @@ int llm_body(const struct llm_request *r, struct buf *out, struct err *e);
 
 /*
  * For each of the *n messages of that body the place of the event it begins with: in r->events, r->events_n for the one
- * that holds nothing but the context, SIZE_MAX for the prompts. Free *origin. None (0) for exec: and for histories of
- * thousands of events.
+ * that holds nothing but the context, SIZE_MAX for the prompts. Free *origin. None (0) for exec:.
  */
 int llm_origins(const struct llm_request *r, size_t **origin, size_t *n, struct err *e);
 

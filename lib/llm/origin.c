@@ -9,71 +9,58 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int
-count_message(void *arg, const struct outline_part *p)
+void
+origin_mark(struct origins *o, size_t event)
 {
-	*(size_t *)arg += outline_is_message(p);
+	if (o == NULL)
+		return;
+	o->marks = xgrow(o->marks, o->n, &o->cap, sizeof(o->marks[0]));
+	o->marks[o->n++] = (struct origin){ o->body->len, event };
+}
+
+struct search {
+	const struct origins *marks;
+	size_t next;		/* of the marks: behind the last that lies before the message */
+	size_t *events, n, cap;
+};
+
+/* Messages come in order. Of marks at the same byte the last has written it. */
+static int
+find_event(void *arg, const struct outline_part *p)
+{
+	struct search *s = arg;
+
+	if (!outline_is_message(p))
+		return 0;
+	while (s->next < s->marks->n && s->marks->marks[s->next].at <= p->start)
+		s->next++;
+	s->events = xgrow(s->events, s->n, &s->cap, sizeof(s->events[0]));
+	s->events[s->n++] = s->next > 0 ? s->marks->marks[s->next - 1].event : SIZE_MAX;
 	return 0;
-}
-
-/* Messages of the body with the first `events` events. */
-static int
-count_messages(const struct provider *p, const struct llm_request *r, size_t events, size_t *n, struct err *e)
-{
-	struct llm_request some = *r;
-	struct buf body = BUF_INIT;
-	int rc;
-
-	*n = 0;
-	some.events_n = events;
-	if (some.stable_n > events)
-		some.stable_n = events;
-	rc = p->body(&some, &body, e);
-	if (rc == 0)
-		outline(body.data, body.len, count_message, n);
-	buf_release(&body);
-	return rc;
-}
-
-/*
- * Some providers are not sent a call before its result is there: the first of several messages that come with results is
- * then of the response before them, unless that has one already (last is where the message before came from).
- */
-static size_t
-caller_of(const struct llm_request *r, size_t event, size_t last)
-{
-	size_t i = event;
-
-	if ((r->events[event]->type->flags & (EV_RESULTS | EV_RESULT)) == 0)
-		return event;
-	while (i > 0 && (r->events[i]->type->flags & (EV_RESPONSE | EV_REQUEST)) == 0)
-		i--;
-	return (r->events[i]->type->flags & EV_RESPONSE) && (last == SIZE_MAX || last < i) ? i : event;
 }
 
 int
 origin_all(const struct provider *p, const struct llm_request *r, size_t **origin, size_t *n, struct err *e)
 {
-	size_t k, m, count, cap = 0;
+	struct llm_config config = *r->config;
+	struct llm_request marked = *r;
+	struct buf body = BUF_INIT;
+	struct origins marks = { .body = &body };
+	struct search s = { .marks = &marks };
+	int rc = 0;
 
-	*origin = NULL;
-	*n = 0;
-	if (p->lines || r->events_n > ORIGIN_EVENTS_MAX)
-		return 0;
-	for (k = 0; k <= r->events_n; k++) {
-		if (count_messages(p, r, k, &count, e) < 0) {
-			free(*origin);
-			*origin = NULL;
-			*n = 0;
-			return -1;
-		}
-		for (m = *n; m < count; m++) {
-			*origin = xgrow(*origin, m, &cap, sizeof(**origin));
-			(*origin)[m] = k == 0 ? SIZE_MAX : m == *n && count > *n + 1 ? caller_of(r, k - 1, m > 0 ? (*origin)[m - 1] : SIZE_MAX) : k - 1;
-		}
-		*n = count > *n ? count : *n;
-	}
-	return 0;
+	config.cache = false;		/* its marks go into a body that is made already, and move what follows */
+	marked.config = &config;
+	marked.origins = &marks;
+	if (!p->lines)
+		rc = p->body(&marked, &body, e);
+	if (rc == 0)
+		outline(body.data, body.len, find_event, &s);
+	*origin = s.events;
+	*n = s.n;
+	free(marks.marks);
+	buf_release(&body);
+	return rc;
 }
 
 /* The number behind one of the names of the array: messages.3, messages[3], messages.[3]. -1: none. */

@@ -4,12 +4,20 @@
 
 #include "llm/provider.h"
 
-#define ORIGIN_EVENTS_MAX 5000	/* a body is made for each: with more there is no answer */
+/* While a body is made: where in it each event begins. */
+struct origins {
+	const struct buf *body;
+	struct origin {
+		size_t at, event;	/* a byte of the body, a place in r->events */
+	} *marks;
+	size_t n, cap;
+};
+/* What is written from here on is made of this event. NULL: nobody asks. */
+void origin_mark(struct origins *o, size_t event);
 
 /*
  * For each message of the body of r (in which the context is placed already) the place in r->events that it begins with;
- * *n messages, free *origin. SIZE_MAX: none, it is made of prompts. Found by making the bodies of the history's
- * beginnings, so that a provider need not know of it.
+ * *n messages, free *origin. SIZE_MAX: none, it is made of prompts. 0 messages for a provider of lines.
  */
 int origin_all(const struct provider *p, const struct llm_request *r, size_t **origin, size_t *n, struct err *e);
 

@@ -2,6 +2,7 @@
 #include "llm/provider.h"
 
 #include "base/alloc.h"
+#include "llm/origin.h"
 
 #include <stdlib.h>
 
@@ -57,19 +58,22 @@ struct walker {
 	struct json_object *covered;	/* the ids that results containers answer */
 	struct json_object *open;	/* the ids of the last response's calls, until a request; those taken alone are out of it */
 	struct json_object **loose;	/* results that are in none and stand next to each other */
-	size_t loose_n, loose_cap;
+	size_t *loose_event;		/* ... and where they stand */
+	size_t loose_n, loose_cap, loose_event_cap;
+	size_t event;			/* the one at hand */
 };
 
+/* events: where each of the results stands; NULL: all in the event at hand. */
 static int
-give_results(struct walker *wk, struct json_object *const *results, size_t n, struct err *e)
+give_results(struct walker *wk, struct json_object *const *results, const size_t *events, size_t n, struct err *e)
 {
-	size_t i;
+	size_t i, together = wk->w->results != NULL ? n : 1;
 	int rc = 0;
 
-	if (n > 0 && wk->w->results != NULL)
-		return wk->w->results(wk->b, results, n, e);
-	for (i = 0; rc == 0 && i < n; i++)
-		rc = wk->w->result(wk->b, results[i], e);
+	for (i = 0; rc == 0 && i < n; i += together) {
+		origin_mark(wk->r->origins, events != NULL ? events[i] : wk->event);
+		rc = wk->w->results != NULL ? wk->w->results(wk->b, results, n, e) : wk->w->result(wk->b, results[i], e);
+	}
 	return rc;
 }
 
@@ -77,7 +81,7 @@ static int
 flush_loose(struct walker *wk, struct err *e)
 {
 	size_t i;
-	int rc = give_results(wk, wk->loose, wk->loose_n, e);
+	int rc = give_results(wk, wk->loose, wk->loose_event, wk->loose_n, e);
 
 	for (i = 0; i < wk->loose_n; i++)
 		json_object_put(wk->loose[i]);
@@ -120,6 +124,8 @@ loose_result(struct walker *wk, const struct event *ev, struct json_object *data
 		return;
 	json_object_object_del(wk->open, id);
 	wk->loose = xgrow(wk->loose, wk->loose_n, &wk->loose_cap, sizeof(struct json_object *));
+	wk->loose_event = xgrow(wk->loose_event, wk->loose_n, &wk->loose_event_cap, sizeof(wk->loose_event[0]));
+	wk->loose_event[wk->loose_n] = wk->event;
 	wk->loose[wk->loose_n++] = json_object_get(data);
 }
 
@@ -133,7 +139,7 @@ results_container(struct walker *wk, struct json_object *data, struct err *e)
 	items = xcalloc(n + 1, sizeof(*items));
 	for (i = 0; i < n; i++)
 		items[i] = json_object_array_get_idx(results, i);
-	rc = give_results(wk, items, n, e);
+	rc = give_results(wk, items, NULL, n, e);
 	free(items);
 	return rc;
 }
@@ -179,6 +185,7 @@ one_event(struct walker *wk, struct event *ev, struct err *e)
 	}
 	if (flush_loose(wk, e) < 0 || note_open(wk, ev, e) < 0)
 		return -1;
+	origin_mark(wk->r->origins, wk->event);
 	if (own)
 		return wk->w->replay(wk->b, ev->type, data, e);
 	if (flags & EV_REQUEST)
@@ -204,6 +211,7 @@ walk(struct walker *wk, struct err *e)
 			return -1;
 		if (i == r->stable_n && wk->w->stable_end != NULL)
 			wk->w->stable_end(wk->b);
+		wk->event = i;
 		if (one_event(wk, r->events[i], e) < 0)
 			return event_wrap(r->events[i], e);
 		event_forget(r->events[i]);
@@ -220,6 +228,7 @@ walk_history(const struct llm_request *r, const struct walk *w, void *b, struct 
 	while (wk.loose_n > 0)
 		json_object_put(wk.loose[--wk.loose_n]);
 	free(wk.loose);
+	free(wk.loose_event);
 	json_object_put(wk.covered);
 	json_object_put(wk.open);
 	return rc;

@@ -98,6 +98,22 @@ count(struct sendable *s, enum repair what, uint64_t line)
 		s->repaired[what].first = line;
 }
 
+/* The same with an event of the input, whose fate it is. */
+static void
+repair(struct sendable *s, enum repair what, const struct event *ev)
+{
+	count(s, what, ev->number);
+	chain_why(s->stage.chain, ev, repair_texts[what]);
+}
+
+/* An event made here is told with the place of what it was made of. */
+static void
+stands_for(struct event *made, const struct event *ev)
+{
+	made->number = ev->number;
+	made->offset = ev->offset;
+}
+
 /* ---- units ---- */
 
 static void
@@ -200,7 +216,7 @@ fill_missing(struct sendable *s, struct unit *u)
 {
 	struct json_object **records = xcalloc(u->missing + 1, sizeof(records[0]));
 	struct buf line = BUF_INIT;
-	struct event *ev = NULL;
+	struct event *ev = NULL, *first = NULL;
 	size_t i, n = 0, len;
 	char *text;
 
@@ -209,6 +225,8 @@ fill_missing(struct sendable *s, struct unit *u)
 			continue;
 		if (u->calls[i].loose != NULL)
 			records[n] = mend_result_record(u->calls[i].loose);
+		if (records[n] != NULL && first == NULL)
+			first = u->calls[i].loose;
 		if (records[n] == NULL) {
 			count(s, UNANSWERED, u->line);
 			records[n] = error_for(u, i);
@@ -221,6 +239,8 @@ fill_missing(struct sendable *s, struct unit *u)
 		build_results(&line, records, n);
 		text = buf_detach(&line, &len);
 		ev = event_own(text, len);
+		if (first != NULL)
+			stands_for(ev, first);
 	}
 	for (i = 0; i < n; i++)
 		json_object_put(records[i]);
@@ -424,8 +444,7 @@ fate_of(struct sendable *s, const char *id, size_t len, struct late_call **late,
 	if (i != SIZE_MAX) {
 		if (!s->unit.calls[i].answered)
 			return TAKEN;
-		count(s, SECOND, ev->number);
-		chain_why(s->stage.chain, ev, repair_texts[SECOND]);
+		repair(s, SECOND, ev);
 		return DROPPED;
 	}
 	i = id != NULL && len > 0 ? idset_find(&s->late, id, len) : SIZE_MAX;
@@ -433,8 +452,7 @@ fate_of(struct sendable *s, const char *id, size_t len, struct late_call **late,
 		*late = &s->late_calls[i];
 		return LATE;
 	}
-	count(s, i != SIZE_MAX ? SECOND : ORPHAN, ev->number);
-	chain_why(s->stage.chain, ev, repair_texts[i != SIZE_MAX ? SECOND : ORPHAN]);
+	repair(s, i != SIZE_MAX ? SECOND : ORPHAN, ev);
 	return DROPPED;
 }
 
@@ -477,11 +495,14 @@ container_of_one(struct results *r, size_t i)
 
 /* A late result becomes a note, which waits until no unit is in its way. */
 static void
-note_late(struct sendable *s, struct late_call *late, struct json_object *result, uint64_t line)
+note_late(struct sendable *s, struct late_call *late, struct json_object *result, const struct event *ev)
 {
+	struct event *note = mend_note(result);
+
+	stands_for(note, ev);
 	late->open = false;
-	count(s, NOTED, line);
-	event_list_add(&s->notes, mend_note(result));
+	repair(s, NOTED, ev);
+	event_list_add(&s->notes, note);
 }
 
 /* A late result goes into its slot. */
@@ -491,8 +512,7 @@ move_late(struct sendable *s, struct late_call *late, struct event *container)
 	struct slot *slot = &s->slots[late->slot];
 
 	late->open = false;
-	count(s, MOVED, container->number);
-	chain_why(s->stage.chain, container, repair_texts[MOVED]);
+	repair(s, MOVED, container);
 	answer(&slot->unit, late->call);
 	event_list_add(&slot->lines, container);
 	if (slot->unit.missing == 0)
@@ -520,8 +540,7 @@ take_results(struct sendable *s, struct results *r, struct err *e)
 		} else if (fate == LATE && late->slot != NO_SLOT) {
 			move_late(s, late, container_of_one(r, i));
 		} else if (fate == LATE) {
-			chain_why(s->stage.chain, r->ev, repair_texts[NOTED]);
-			note_late(s, late, one, r->ev->number);
+			note_late(s, late, one, r->ev);
 		}
 	}
 	return give_taken(s, r, e);
@@ -554,7 +573,7 @@ static int
 builtin_result(struct sendable *s, struct event *ev, size_t call, struct err *e)
 {
 	if (s->builtin_answered[call]) {
-		count(s, SECOND, ev->number);
+		repair(s, SECOND, ev);
 		return 0;
 	}
 	s->builtin_answered[call] = true;
@@ -578,15 +597,14 @@ on_result(struct sendable *s, struct event *ev, struct json_object *data, struct
 		if (fate_of(s, id, len, &late, ev) != LATE)
 			return 0;
 		if (late->slot == NO_SLOT) {
-			chain_why(s->stage.chain, ev, repair_texts[NOTED]);
-			note_late(s, late, data, ev->number);
+			note_late(s, late, data, ev);
 			return after_results(s, e);
 		}
 		u = &s->slots[late->slot].unit;
 		i = late->call;
 	}
 	if (u->calls[i].loose != NULL) {
-		count(s, SECOND, ev->number);
+		repair(s, SECOND, ev);
 		return 0;
 	}
 	u->calls[i].loose = event_dup(ev);
