@@ -1,9 +1,9 @@
 #include "explain.h"
 
 #include "cli.h"
+#include "screen.h"
 
 #include "base/alloc.h"
-#include "base/utf8.h"
 #include "event/json.h"
 
 #include <inttypes.h>
@@ -254,13 +254,22 @@ bar(struct buf *out, int64_t eighths, bool blocks)
 static size_t
 label_width(const struct sums *s)
 {
-	size_t i, len, width = 0;
+	size_t i, columns, width = 0;
 
 	for (i = 0; i < s->n; i++) {
-		len = utf8_count(s->items[i].name, strlen(s->items[i].name));
-		width = len > width ? len : width;
+		columns = text_columns(s->items[i].name, strlen(s->items[i].name));
+		width = columns > width ? columns : width;
 	}
 	return width < LABEL_MAX ? width : LABEL_MAX;
+}
+
+static void
+label(struct buf *out, const char *name, size_t width)
+{
+	size_t start = out->len;
+
+	add_clipped(out, name, strlen(name), width);
+	buf_addf(out, "%*s", (int)(width - text_columns(out->data + start, out->len - start)), "");
 }
 
 /* NAME, tokens, share, bar: one line for each kind, within the width. */
@@ -274,7 +283,9 @@ chart(struct buf *out, const struct account *a, int columns, bool colour, bool b
 	room = room < 4 ? 4 : room > 100 ? 100 : room;
 	for (i = 0; i < a->sent.n; i++) {
 		s = &a->sent.items[i];
-		buf_addf(out, "  %-*.*s %9" PRId64 " %3d%%  ", (int)width, (int)width, s->name, s->tokens, percent(s->tokens, a->tokens));
+		buf_adds(out, "  ");
+		label(out, s->name, width);
+		buf_addf(out, " %9" PRId64 " %3d%%  ", s->tokens, percent(s->tokens, a->tokens));
 		buf_adds(out, colour ? "\033[36m" : "");
 		bar(out, most > 0 ? (s->tokens * room * 8 + most - 1) / most : 0, blocks);
 		buf_adds(out, colour ? "\033[0m\n" : "\n");

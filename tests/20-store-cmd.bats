@@ -21,11 +21,6 @@ put() {
 	printf %s "$2" | ag2-store write "$1"
 }
 
-# on_terminal COLUMNS COMMAND: runs it under a terminal of that width; \r of the terminal are taken off.
-on_terminal() {
-	script -qec "stty cols $1; $2" /dev/null </dev/null | tr -d '\r'
-}
-
 # ---- init ----
 
 @test "init writes the name and four SKILL.md, and does nothing the second time" {

@@ -40,10 +40,6 @@ raw() {
 	ag2-store write "/log/$1.jsonl"
 }
 
-on_terminal() {
-	script -qec "stty cols $1; $2" /dev/null </dev/null | tr -d '\r'
-}
-
 # The sanitizers reserve more address space than ulimit -v would leave.
 limited() {
 	case $BIN in

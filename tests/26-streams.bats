@@ -30,10 +30,6 @@ A() {
 	printf '{"type": "ag2.events.types.ModelResponse", "data": {"created_at": %s, "usage": {"__dataclass__": "ag2.events.types.Usage", "data": {"prompt_tokens": %s, "completion_tokens": %s, "cache_read_input_tokens": %s}}, "message": {"__event__": "ag2.events.types.ModelMessage", "content": "%s"}, "tool_calls": {"calls": []}}}\n' "$2" "${3:-null}" "${4:-null}" "${5:-null}" "$1"
 }
 
-on_terminal() {
-	TERM=xterm script -qec "stty cols $1; $2" /dev/null </dev/null | tr -d '\r'
-}
-
 # ---- show ----
 
 @test "log show: turns, usage and cached share; --last, --since, --full, --plain" {
@@ -151,7 +147,7 @@ on_terminal() {
 	for w in 60 80 200; do
 		for LC_ALL in C C.UTF-8; do
 			export LC_ALL
-			on_terminal $w 'ag2-store log show s' >got
+			TERM=xterm on_terminal $w 'ag2-store log show s' >got
 			n=$(grep -a "$(printf '\345\214\227')" got | head -n 1 | tr -d '\n' | wc -c)
 			[ $((n / 3 * 2)) -eq $((w > 200 ? 200 : w)) ] || fail "$w: $n bytes"
 			[ "$(grep -a '^word' got | awk '{ if (length($0) > n) n = length($0) } END { print n }')" -le $w ]
@@ -176,7 +172,7 @@ on_terminal() {
 	run -0 ag2-store log ls -l
 	[[ ${lines[0]} =~ ^\ +2\ +5\ +[0-9.]+K?\ \ 2026-05-28\ 20:28\ \ s\ \ .*no\ key ]] || fail "$output"
 	[[ ${lines[1]} =~ ^\ +1\ +0\ +[0-9.]+K?\ \ 1970-01-01\ 00:00\ \ t$ ]] || fail "$output"
-	run -0 on_terminal 80 "ag2-store log ls -l"
+	TERM=xterm run -0 on_terminal 80 "ag2-store log ls -l"
 	has 'no key \x1b[31m'
 	has "last activity"
 	run -0 ag2-store log ls --json

@@ -188,3 +188,30 @@ rows() {
 	run ag2-assemble --explain=xml <in
 	status_is 64
 }
+
+# Wide characters take two columns: what is wanted is aligned for the eye, not by bytes.
+@test "the chart fits its terminal, labels of any script stand in columns, colour only where it is wanted" {
+	need_terminal
+	{
+		jq -cn '("sys", "日本語のとても長い名前です本当", "naïve-é") | {type: "Prompt", data: {content: ("x" * 400), source: .}}'
+		U "$(printf %4000d 1)"
+		A "$(printf %400d 2)"
+	} >in
+	cat >want <<-'END'
+		  requests                  1000  71%  ########################################
+		  naïve-é                    100   7%  ####
+		  responses                  100   7%  ####
+		  sys                        100   7%  ####
+		  日本語のとても長...        100   7%  ####
+	END
+	LC_ALL=C on_terminal 80 'ag2-assemble --explain <in 2>&1 >/dev/null' | grep '#' >got
+	diff want got
+	TERM=xterm LC_ALL=C on_terminal 80 'ag2-assemble --explain <in 2>&1 >/dev/null' >coloured
+	sed 's/\x1b\[[0-9]*m//g' coloured | grep '#' | diff want -
+	[ "$(grep -c "$(printf '\33\\[36m#*\33\\[0m$')" coloured)" -eq 5 ] || fail "$(cat -v coloured)"
+	NO_COLOR=1 TERM=xterm LC_ALL=C on_terminal 80 'ag2-assemble --explain <in 2>&1 >/dev/null' | grep '#' | diff want -
+	for columns in 60 200; do
+		on_terminal "$columns" 'ag2-assemble --explain <in 2>&1 >/dev/null' >got
+		[ "$(sed -n 's/^  requests  *1000  71%  //p' got | tr -d '\n' | wc -m)" -eq "$((columns < 140 ? columns - 40 : 100))" ] || fail "$(cat got)"
+	done
+}

@@ -91,3 +91,8 @@ wait_for() {
 need_terminal() {
 	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no terminal can be had here"
 }
+
+# on_terminal COLUMNS COMMAND: runs it under a terminal of that width; \r of the terminal are taken off.
+on_terminal() {
+	script -qec "stty cols $1; $2" /dev/null </dev/null | tr -d '\r'
+}

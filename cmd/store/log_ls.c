@@ -1,11 +1,11 @@
 /* log ls: the streams, what is in them, and what upkeep did to them. */
 #include "command.h"
+#include "../screen.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "event/render.h"
 #include "event/said.h"
-#include "screen.h"
 #include "stream.h"
 #include "upkeep.h"
 #include "walk.h"

@@ -1,8 +1,8 @@
 #include "command.h"
+#include "../screen.h"
 
 #include "base/alloc.h"
 #include "path.h"
-#include "screen.h"
 #include "walk.h"
 
 #include <stdio.h>

@@ -1,9 +1,9 @@
 #include "search.h"
+#include "../screen.h"
 
 #include "base/alloc.h"
 #include "event/said.h"
 #include "match.h"
-#include "screen.h"
 
 #include <math.h>
 #include <pthread.h>

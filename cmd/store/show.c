@@ -1,12 +1,12 @@
 /* `log show`: a stream as people read it. */
 #include "command.h"
+#include "../screen.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/when.h"
 #include "event/render.h"
 #include "event/said.h"
-#include "screen.h"
 #include "stream.h"
 #include "walk.h"
 

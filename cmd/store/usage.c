@@ -1,12 +1,12 @@
 /* log usage: the tokens that model calls took, and what they cost, by stream, day, kind and model. */
 #include "command.h"
+#include "../screen.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/when.h"
 #include "event/said.h"
 #include "prices.h"
-#include "screen.h"
 #include "stream.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* How text stands on a terminal. */
-#ifndef AG2_STORE_SCREEN_H
-#define AG2_STORE_SCREEN_H
+#ifndef AG2_SCREEN_H
+#define AG2_SCREEN_H
 
-#include "command.h"
+#include "base/buf.h"
 
 /* Columns of the first character of text, whose length goes to *bytes: 2 for wide ones, 0 for what is put onto another; whatever the locale. */
 int char_columns(const char *text, size_t len, size_t *bytes);
