@@ -327,6 +327,7 @@ static const struct complaint {
 	{ "ERR invalid password", ERR_PERM, false, "it does not accept the password" },
 	{ "NOPERM", ERR_PERM, false, "this user may not do that there" },
 	{ "ERR The user executing the script can't", ERR_PERM, false, "this user may not do that there" },
+	{ "The user executing the script can't", ERR_PERM, false, "this user may not do that there" },	/* Redis 6 */
 	{ "ERR ACL failure in script", ERR_PERM, false, "this user may not do that there" },
 	{ "DENIED", ERR_PERM, false, "it is in protected mode and lets in nobody from elsewhere" },
 	{ "OOM", ERR_IO, false, "it is out of memory (its maxmemory)" },
