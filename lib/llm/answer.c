@@ -321,7 +321,7 @@ llm_end_of(const char *finish_reason)
 	static const char *const cut[] = { "length", "max_tokens", "max_output_tokens", "incomplete", "model_context_window_exceeded",
 		"pause_turn", NULL };
 	static const char *const refused[] = { "content_filter", "refusal", "safety", "recitation", "blocklist",
-		"prohibited_content", "spii", NULL };
+		"prohibited_content", "spii", "language", "image_safety", "image_recitation", "image_prohibited_content", NULL };
 
 	if (finish_reason == NULL)
 		return LLM_END_WHOLE;

@@ -6,6 +6,8 @@
  *   keys as bearer tokens. As the clients: x-api-key with 2023-06-01, a bearer token with 2026-10-21.
  * - A recorded request of version 2026-10-21 carries `temperature`; that version refuses it, so it is an error here.
  * - AG2 sends every document as base64; the reference has that for PDF only, and `text` sources for plain text.
+ * - AG2 has blocks of tools that ran there in the message before the answer, here they are in the answer's.
+ * - The API refuses texts of nothing but blanks: they are left out, and stand as "(no output)" where there must be one. AG2 sends them.
  */
 #include "llm/reading.h"
 #include "media.h"
@@ -35,7 +37,9 @@ struct body {
 	struct buf *out;
 	size_t user_from, user_to;	/* the content of the last user message that comes again in the next call; equal: none */
 	bool unstable;			/* what follows does not */
+	bool in_result;			/* of a tool */
 	struct buf own;			/* blocks of the provider's tools, for the response that comes behind them */
+	size_t answer_end;		/* where the last assistant's message ends */
 	struct json_object *called;	/* id: its toolset_name, or null */
 	struct json_object *resolved;	/* ids that have a result */
 };
@@ -97,6 +101,23 @@ put_source(struct buf *out, const struct part *p, bool as_text)
 	buf_adds(out, "}");
 }
 
+/* What a user asks for with a file: that it be cached up to there, and cited. AG2 takes them from bytes in requests only. */
+static void
+put_wishes(struct buf *out, const struct part *p)
+{
+	static const char *const wishes[] = { "cache_control", "citations" };
+	struct json_object *vendor = json_get(p->value, "vendor_metadata"), *wish;
+	size_t i;
+
+	for (i = 0; i < sizeof(wishes) / sizeof(wishes[0]); i++) {
+		wish = json_get(vendor, wishes[i]);
+		if (wish == NULL)
+			continue;
+		put_name(out, wishes[i]);
+		json_write(out, wish, JSON_COMPACT);
+	}
+}
+
 static int
 block(const void *arg, struct buf *out, const struct part *p, struct err *e)
 {
@@ -114,6 +135,8 @@ block(const void *arg, struct buf *out, const struct part *p, struct err *e)
 	put_source(out, p, !image && !as_ag2 && strncmp(part_member(p, "media_type"), "text/", 5) == 0);
 	if (!image && title != NULL && !as_ag2)
 		put_member_str(out, "title", title);
+	if (p->form == PART_BINARY && !((const struct body *)arg)->in_result)
+		put_wishes(out, p);
 	buf_adds(out, "}");
 	return 0;
 }
@@ -142,9 +165,10 @@ request(void *arg, struct json_object *parts, struct err *e)
 	size_t from;
 	int rc;
 
+	buf_reset(&b->own);
 	open_message(b, "user");
 	from = b->out->len;
-	rc = put_content(b->out, parts, CONTENT_PLAIN, block, b, e);
+	rc = put_content(b->out, b->r, parts, CONTENT_PLAIN, block, b, e);
 	close_user(b, from);
 	return rc;
 }
@@ -202,6 +226,16 @@ thinking_blocks(struct buf *blocks, struct json_object *calls, size_t n)
 	}
 }
 
+static void
+put_answer(struct body *b, const struct buf *blocks)
+{
+	if (blocks->len == 0)
+		return;
+	open_message(b, "assistant");
+	buf_addf(b->out, "[%s]}", blocks->data);
+	b->answer_end = b->out->len;
+}
+
 static int
 response(void *arg, struct json_object *data, struct err *e)
 {
@@ -227,10 +261,7 @@ response(void *arg, struct json_object *data, struct err *e)
 		if (id != NULL && json_object_object_get_ex(b->resolved, id, NULL))
 			tool_use(b, &blocks, json_object_array_get_idx(calls, i));
 	}
-	if (blocks.len > 0) {
-		open_message(b, "assistant");
-		buf_addf(b->out, "[%s]}", blocks.data);
-	}
+	put_answer(b, &blocks);
 	buf_release(&blocks);
 	return 0;
 }
@@ -245,11 +276,13 @@ tool_result(struct body *b, struct buf *blocks, struct json_object *result, cons
 	buf_adds(blocks, "{\"type\":\"tool_result\"");
 	put_member_of(blocks, "tool_use_id", result, "parent_id");
 	put_name(blocks, "content");
+	b->in_result = true;
 	if (says_nothing(parts) && !b->r->as_ag2)
 		put_string(blocks, NO_OUTPUT, strlen(NO_OUTPUT));
 	else
-		rc = put_content(blocks, parts, CONTENT_PLAIN, block, b, e);
-	if (json_get(result, "error") != NULL)
+		rc = put_content(blocks, b->r, parts, CONTENT_PLAIN, block, b, e);
+	b->in_result = false;
+	if (result_failed(result))
 		buf_adds(blocks, ",\"is_error\":true");
 	if (toolset != NULL)
 		put_member_str(blocks, "toolset_name", toolset);
@@ -257,20 +290,26 @@ tool_result(struct body *b, struct buf *blocks, struct json_object *result, cons
 	return rc;
 }
 
-/* All results of a round in one message; one without its call is refused by the API and left out. */
+/*
+ * All results of a round in one message; one without its call is refused by the API and left out, though AG2 keeps them where
+ * there is no call at all.
+ */
 static int
 results(void *arg, struct json_object *const *items, size_t n, struct err *e)
 {
 	struct body *b = arg;
+	bool all = b->r->as_ag2 && json_object_object_length(b->called) == 0;
 	struct buf blocks = BUF_INIT;
 	struct json_object *toolset;
 	const char *id;
 	size_t i, from;
 	int rc = 0;
 
+	buf_reset(&b->own);
 	for (i = 0; rc == 0 && i < n; i++) {
 		id = json_get_text(items[i], "parent_id", NULL);
-		if (id != NULL && json_object_object_get_ex(b->called, id, &toolset))
+		toolset = NULL;
+		if (id != NULL && (json_object_object_get_ex(b->called, id, &toolset) || all))
 			rc = tool_result(b, &blocks, items[i], json_object_get_string(toolset), e);
 	}
 	if (rc == 0 && blocks.len > 0) {
@@ -283,17 +322,27 @@ results(void *arg, struct json_object *const *items, size_t n, struct err *e)
 	return rc;
 }
 
-/* Calls and results of tools that ran on Anthropic's side are part of the assistant's message. */
+/* Calls and results of tools that ran on Anthropic's side are part of the assistant's message; AG2 has them in the one before it. */
 static int
 replay(void *arg, const struct event_type *type, struct json_object *data, struct err *e)
 {
 	struct body *b = arg;
 	struct json_object *block_data = json_get(json_get(data, "block"), "data");
 
-	if (strncmp(type->last, "Anthropic", 9) == 0 && block_data != NULL) {
-		put_comma(&b->own);
-		put_sparse(&b->own, block_data);
+	if (strncmp(type->last, "Anthropic", 9) != 0 || block_data == NULL)
+		return 0;
+	put_comma(&b->own);
+	put_sparse(&b->own, block_data);
+	if (!b->r->as_ag2)
+		return 0;
+	if (b->answer_end == b->out->len) {
+		b->out->len -= 2;	/* ]} */
+		buf_addf(b->out, ",%s]}", b->own.data);
+		b->answer_end = b->out->len;
+	} else {
+		put_answer(b, &b->own);
 	}
+	buf_reset(&b->own);
 	return 0;
 }
 
@@ -354,6 +403,18 @@ messages(struct body *b, struct err *e)
 	return rc;
 }
 
+/* One that has a mark of its own keeps that: how long it is kept was wished. */
+static bool
+is_marked(struct buf *content)
+{
+	struct json_object *blocks = NULL;
+	bool marked = json_parse(&blocks, content->data, content->len, NULL) == 0 && json_count(blocks) > 0 &&
+	    json_get(json_object_array_get_idx(blocks, json_count(blocks) - 1), "cache_control") != NULL;
+
+	json_object_put(blocks);
+	return marked;
+}
+
 /* Marks the last block of the last user message that comes again: all up to there is the same in the next request. Empty text takes no mark. */
 static void
 mark_user(struct body *b)
@@ -366,13 +427,15 @@ mark_user(struct body *b)
 		return;
 	buf_add(&tail, b->out->data + to, b->out->len - to);
 	buf_add(&inner, b->out->data + from, to - from);
-	b->out->len = from;
-	if (text)
-		buf_addf(b->out, "[{\"type\":\"text\",\"text\":%s", inner.data);
-	else
-		buf_add(b->out, inner.data, inner.len - 2);	/* without }] */
-	buf_adds(b->out, "," CACHE_MARK "}]");
-	buf_add(b->out, tail.data, tail.len);
+	if (text || !is_marked(&inner)) {
+		b->out->len = from;
+		if (text)
+			buf_addf(b->out, "[{\"type\":\"text\",\"text\":%s", inner.data);
+		else
+			buf_add(b->out, inner.data, inner.len - 2);	/* without }] */
+		buf_adds(b->out, "," CACHE_MARK "}]");
+		buf_add(b->out, tail.data, tail.len);
+	}
 	buf_release(&tail);
 	buf_release(&inner);
 }

@@ -6,6 +6,9 @@
  * - The reference has a result under `output` or any object, and failures under `error`; AG2 has all under `result`. Sent is the object
  *   that a tool printed, else {"result": text}, and {"error": text} of a tool that failed. AG2 leaves ids out; they are sent.
  * - The client sends an empty generationConfig with tools; it is left out.
+ * - The reference wants as many results in a content as there were calls: those of a round are one content, AG2 has one for each container.
+ * - AG2 has code that ran there in the content before the answer, here it is in the answer's. It sends the name of a file (displayName),
+ *   which the reference has for Google's cloud only.
  */
 #include "llm/reading.h"
 #include "media.h"
@@ -26,6 +29,8 @@ struct body {
 	const struct llm_request *r;
 	struct buf *out;
 	struct buf own;		/* parts of the provider's tools, for the response that comes behind them */
+	size_t answer_end;	/* where the last content of the model ends */
+	size_t results_end;	/* and the last of results */
 };
 
 static void
@@ -67,6 +72,41 @@ put_base64(struct buf *out, const char *name, const char *text, bool url_safe)
 	buf_release(&copy);
 }
 
+/* The client's names have underscores, the API's do not: code_execution_result is codeExecutionResult. */
+static struct json_object *
+renamed(struct json_object *value, bool to_api)
+{
+	struct json_object *copy;
+	struct buf name = BUF_INIT;
+	const char *c;
+	size_t i;
+
+	if (json_object_is_type(value, json_type_array)) {
+		copy = json_object_new_array();
+		for (i = 0; i < json_object_array_length(value); i++)
+			json_object_array_add(copy, renamed(json_object_array_get_idx(value, i), to_api));
+		return copy;
+	}
+	if (!json_object_is_type(value, json_type_object))
+		return json_object_get(value);
+	copy = json_object_new_object();
+	json_object_object_foreach(value, key, member) {
+		buf_reset(&name);
+		for (c = key; *c != '\0'; c++) {
+			if (to_api && *c == '_' && c[1] != '\0')
+				buf_addch(&name, (char)toupper((unsigned char)*++c));
+			else if (!to_api && isupper((unsigned char)*c))
+				buf_addf(&name, "_%c", tolower((unsigned char)*c));
+			else
+				buf_addch(&name, *c);
+		}
+		if (member != NULL)
+			json_object_object_add(copy, name.data, renamed(member, to_api));
+	}
+	buf_release(&name);
+	return copy;
+}
+
 static void
 file_data(struct buf *out, const char *base, const char *uri, const char *media)
 {
@@ -84,10 +124,37 @@ file_data(struct buf *out, const char *base, const char *uri, const char *media)
 static void
 inline_data(struct buf *out, const struct part *p, bool as_ag2)
 {
+	const char *name = json_get_text(json_get(p->value, "vendor_metadata"), "display_name", NULL);
+
 	buf_adds(out, "{\"inlineData\":{");
 	put_member_str(out, "mimeType", part_member(p, "media_type"));
 	put_base64(out, "data", part_base64(p), as_ag2);
+	if (as_ag2 && name != NULL)	/* the API knows names in Google's cloud only */
+		put_member_str(out, "displayName", name);
 	buf_adds(out, "}}");
+}
+
+/* What a user asks for with a file: how finely it is looked at, and which part of a video. */
+static void
+put_wishes(struct buf *out, const struct part *p)
+{
+	struct json_object *vendor = json_get(p->value, "vendor_metadata"), *video = renamed(json_get(vendor, "video_metadata"), true),
+	    *fine = json_get(vendor, "media_resolution");
+
+	if (json_object_is_type(fine, json_type_string)) {
+		put_name(out, "mediaResolution");
+		buf_adds(out, "{");
+		put_member_of(out, "level", vendor, "media_resolution");
+		buf_adds(out, "}");
+	} else if (fine != NULL) {
+		put_name(out, "mediaResolution");
+		json_write(out, fine, JSON_COMPACT);
+	}
+	if (video != NULL) {
+		put_name(out, "videoMetadata");
+		json_write(out, video, JSON_COMPACT);
+	}
+	json_object_put(video);
 }
 
 static void
@@ -109,10 +176,16 @@ request_part(void *arg, struct part *p, struct err *e)
 	struct body *b = arg;
 
 	put_comma(b->out);
-	if (p->form == PART_TEXT)
+	if (p->form == PART_TEXT) {
 		text_part(b->out, p->text.data, p->text.len);
-	else
-		media_part(b, b->out, p);
+		return 0;
+	}
+	media_part(b, b->out, p);
+	if (p->form == PART_BINARY) {
+		b->out->len--;		/* the closing brace */
+		put_wishes(b->out, p);
+		buf_adds(b->out, "}");
+	}
 	return 0;
 }
 
@@ -122,10 +195,11 @@ request(void *arg, struct json_object *parts, struct err *e)
 	struct body *b = arg;
 	int rc;
 
+	buf_reset(&b->own);
 	if (json_count(parts) == 0)
 		return 0;
 	open_content(b);
-	rc = each_part(parts, request_part, b, e);
+	rc = each_part(b->r, parts, request_part, b, e);
 	close_content(b, "user");
 	return rc;
 }
@@ -183,6 +257,17 @@ function_call(const struct body *b, struct buf *out, struct json_object *call, b
 	return 0;
 }
 
+static void
+put_answer(struct body *b, const struct buf *parts)
+{
+	if (parts->len == 0)
+		return;
+	open_content(b);
+	buf_add(b->out, parts->data, parts->len);
+	close_content(b, "model");
+	b->answer_end = b->out->len;
+}
+
 static int
 response(void *arg, struct json_object *data, struct err *e)
 {
@@ -201,11 +286,8 @@ response(void *arg, struct json_object *data, struct err *e)
 	}
 	for (i = 0; rc == 0 && i < n; i++)
 		rc = function_call(b, &parts, json_object_array_get_idx(calls, i), i == 0, e);
-	if (rc == 0 && parts.len > 0) {
-		open_content(b);
-		buf_add(b->out, parts.data, parts.len);
-		close_content(b, "model");
-	}
+	if (rc == 0)
+		put_answer(b, &parts);
 	buf_release(&parts);
 	return rc;
 }
@@ -238,16 +320,16 @@ output_part(void *arg, struct part *p, struct err *e)
 }
 
 static void
-put_response(const struct body *b, struct buf *out, const struct output *o, bool failed)
+put_response(const struct body *b, struct buf *out, const struct output *o, bool nothing, bool failed)
 {
 	struct json_object *value = NULL;
 	const char *name = failed && !b->r->as_ag2 ? "error" : "result";
 
-	if (o->n == 1 && !failed && !b->r->as_ag2 && json_parse(&value, o->alone.data, o->alone.len, NULL) == 0 &&
+	if (nothing && !b->r->as_ag2) {
+		buf_addf(out, "{\"%s\":\"" NO_OUTPUT "\"}", name);
+	} else if (o->n == 1 && !failed && !b->r->as_ag2 && json_parse(&value, o->alone.data, o->alone.len, NULL) == 0 &&
 	    json_object_is_type(value, json_type_object)) {
 		json_write(out, value, JSON_COMPACT);
-	} else if (o->n == 0 && !b->r->as_ag2 && o->media.len == 0) {
-		buf_addf(out, "{\"%s\":\"" NO_OUTPUT "\"}", name);
 	} else if (o->n == 0) {
 		buf_adds(out, "{}");
 	} else {
@@ -260,7 +342,7 @@ static int
 function_response(struct body *b, struct json_object *result, struct err *e)
 {
 	struct output o = { b, BUF_INIT, BUF_INIT, BUF_INIT, 0 };
-	int rc = each_part(result_parts(result), output_part, &o, e);
+	int rc = each_part(b->r, result_parts(result), output_part, &o, e);
 
 	put_comma(b->out);
 	buf_adds(b->out, "{\"functionResponse\":{");
@@ -268,7 +350,7 @@ function_response(struct body *b, struct json_object *result, struct err *e)
 		put_member_of(b->out, "id", result, "parent_id");
 	put_member_of(b->out, "name", result, "name");
 	put_name(b->out, "response");
-	put_response(b, b->out, &o, json_get(result, "error") != NULL);
+	put_response(b, b->out, &o, says_nothing(result_parts(result)), result_failed(result));
 	if (o.media.len > 0)
 		buf_addf(b->out, ",\"parts\":[%s]", o.media.data);
 	buf_adds(b->out, "}}");
@@ -278,7 +360,15 @@ function_response(struct body *b, struct json_object *result, struct err *e)
 	return rc;
 }
 
-/* As many results in one content as the one before it has calls. */
+/* Goes on with a content that was closed. */
+static void
+reopen_content(struct body *b, const char *role)
+{
+	b->out->len -= strlen("],\"role\":\"\"}") + strlen(role);
+	b->out->data[b->out->len] = '\0';
+}
+
+/* As many results in one content as the one before it has calls: also where they are logged in several containers. */
 static int
 results(void *arg, struct json_object *const *items, size_t n, struct err *e)
 {
@@ -286,48 +376,19 @@ results(void *arg, struct json_object *const *items, size_t n, struct err *e)
 	size_t i;
 	int rc = 0;
 
-	open_content(b);
+	buf_reset(&b->own);
+	if (b->results_end == b->out->len && !b->r->as_ag2)
+		reopen_content(b, "user");
+	else
+		open_content(b);
 	for (i = 0; rc == 0 && i < n; i++)
 		rc = function_response(b, items[i], e);
 	close_content(b, "user");
+	b->results_end = b->out->len;
 	return rc;
 }
 
-/* The client's names have underscores, the API's do not: code_execution_result is codeExecutionResult. */
-static struct json_object *
-renamed(struct json_object *value, bool to_api)
-{
-	struct json_object *copy;
-	struct buf name = BUF_INIT;
-	const char *c;
-	size_t i;
-
-	if (json_object_is_type(value, json_type_array)) {
-		copy = json_object_new_array();
-		for (i = 0; i < json_object_array_length(value); i++)
-			json_object_array_add(copy, renamed(json_object_array_get_idx(value, i), to_api));
-		return copy;
-	}
-	if (!json_object_is_type(value, json_type_object))
-		return json_object_get(value);
-	copy = json_object_new_object();
-	json_object_object_foreach(value, key, member) {
-		buf_reset(&name);
-		for (c = key; *c != '\0'; c++) {
-			if (to_api && *c == '_' && c[1] != '\0')
-				buf_addch(&name, (char)toupper((unsigned char)*++c));
-			else if (!to_api && isupper((unsigned char)*c))
-				buf_addf(&name, "_%c", tolower((unsigned char)*c));
-			else
-				buf_addch(&name, *c);
-		}
-		if (member != NULL)
-			json_object_object_add(copy, name.data, renamed(member, to_api));
-	}
-	buf_release(&name);
-	return copy;
-}
-
+/* Code that ran on Google's side, and what it printed, are part of the model's content; AG2 has them in the one before it. */
 static int
 replay(void *arg, const struct event_type *type, struct json_object *data, struct err *e)
 {
@@ -340,6 +401,17 @@ replay(void *arg, const struct event_type *type, struct json_object *data, struc
 	put_comma(&b->own);
 	put_sparse(&b->own, part);
 	json_object_put(part);
+	if (!b->r->as_ag2)
+		return 0;
+	if (b->answer_end == b->out->len) {
+		reopen_content(b, "model");
+		buf_addf(b->out, ",%s", b->own.data);
+		close_content(b, "model");
+		b->answer_end = b->out->len;
+	} else {
+		put_answer(b, &b->own);
+	}
+	buf_reset(&b->own);
 	return 0;
 }
 
@@ -397,7 +469,7 @@ settings(struct buf *out, const struct llm_request *r, struct err *e)
 static int
 gemini_body(const struct llm_request *r, struct buf *out, struct err *e)
 {
-	struct body b = { r, out, BUF_INIT };
+	struct body b = { r, out, BUF_INIT, 0, 0 };
 	int rc;
 
 	buf_adds(out, "{");
@@ -509,7 +581,7 @@ static bool
 is_failure(const char *reason)
 {
 	static const char *const failures[] = { "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS",
-		"MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE", "OTHER" };
+		"MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE", "NO_IMAGE", "IMAGE_OTHER", "OTHER" };
 	size_t i;
 
 	for (i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)

@@ -1,6 +1,6 @@
 /*
  * Ollama's own chat API. Source: docs/api.md of Ollama (chat, tools, structured outputs, errors). Where it and the official client
- * differ: nothing that is sent. Its calls have no ids; results are told apart by their order and tool_name. It sees only num_ctx
+ * differ: nothing that is sent. Its calls have no ids; results are told apart by their order, which is that of the calls, and tool_name. It sees only num_ctx
  * tokens of what it is sent and drops the beginning silently: options: {options: {num_ctx: N}} sets it.
  */
 #include "llm/reading.h"
@@ -14,6 +14,7 @@
 struct body {
 	const struct llm_request *r;
 	struct buf *out;
+	struct json_object *called;	/* the ids of the last response's calls, in their order */
 };
 
 static void
@@ -70,7 +71,7 @@ request(void *arg, struct json_object *parts, struct err *e)
 {
 	struct body *b = arg;
 	struct parts to = { b, BUF_INIT, BUF_INIT, 0, false };
-	int rc = each_part(parts, take_part, &to, e);
+	int rc = each_part(b->r, parts, take_part, &to, e);
 
 	open_message(b, "user");
 	put_member(b->out, "content", to.text.data, to.text.len);
@@ -85,49 +86,55 @@ request(void *arg, struct json_object *parts, struct err *e)
 }
 
 static void
-tool_call(struct body *b, struct json_object *call)
+tool_call(struct buf *out, struct json_object *call, bool as_ag2)
 {
-	put_comma(b->out);
-	buf_adds(b->out, "{\"function\":{");
-	put_member_of(b->out, "name", call, "name");
-	put_name(b->out, "arguments");
-	put_arguments(b->out, call, b->r->as_ag2);
-	buf_adds(b->out, "}}");
+	buf_adds(out, "{\"function\":{");
+	put_member_of(out, "name", call, "name");
+	put_name(out, "arguments");
+	put_arguments(out, call, as_ag2);
+	buf_adds(out, "}}");
+}
+
+static void
+note_called(struct body *b, struct json_object *calls, size_t n)
+{
+	size_t i;
+
+	json_object_put(b->called);
+	b->called = json_object_new_array();
+	for (i = 0; i < n; i++)
+		json_object_array_add(b->called, json_object_get(json_get(json_object_array_get_idx(calls, i), "id")));
 }
 
 static int
 response(void *arg, struct json_object *data, struct err *e)
 {
 	struct body *b = arg;
-	size_t len, i, n;
+	size_t len, n;
 	struct json_object *calls = response_calls(data, &n);
 	const char *text = response_text(data, b->r->as_ag2, &len);
 
+	note_called(b, calls, n);
 	if (text == NULL && n == 0)
 		return 0;
 	open_message(b, "assistant");
 	put_member(b->out, "content", text, len);
-	if (n > 0) {
-		put_name(b->out, "tool_calls");
-		buf_adds(b->out, "[");
-		for (i = 0; i < n; i++)
-			tool_call(b, json_object_array_get_idx(calls, i));
-		buf_adds(b->out, "]");
-	}
+	put_tool_calls(b->out, calls, tool_call, b->r->as_ag2);
 	buf_adds(b->out, "}");
 	return 0;
 }
 
 static int
-result(void *arg, struct json_object *result, struct err *e)
+result(struct body *b, struct json_object *result, struct err *e)
 {
-	struct body *b = arg;
 	struct parts to = { b, BUF_INIT, BUF_INIT, 0, true };
 	const char *name = json_get_text(result, "name", NULL);
-	int rc = each_part(result_parts(result), take_part, &to, e);
+	int rc = each_part(b->r, result_parts(result), take_part, &to, e);
 
-	if (to.text.len == 0 && !b->r->as_ag2)
+	if (says_nothing(result_parts(result)) && !b->r->as_ag2) {
+		buf_reset(&to.text);
 		buf_adds(&to.text, NO_OUTPUT);
+	}
 	open_message(b, "tool");
 	if (name != NULL && !b->r->as_ag2)
 		put_member_str(b->out, "tool_name", name);
@@ -137,7 +144,34 @@ result(void *arg, struct json_object *result, struct err *e)
 	return rc;
 }
 
-static const struct walk walk = { .request = request, .response = response, .result = result, .summary = summary };
+/* Where the call is that a result answers; behind all of them when it is none of these. */
+static size_t
+place_of(const struct body *b, struct json_object *result)
+{
+	struct json_object *id = json_get(result, "parent_id");
+	size_t i, n = json_count(b->called);
+
+	for (i = 0; i < n && !json_object_equal(json_object_array_get_idx(b->called, i), id); i++)
+		;
+	return i;
+}
+
+/* Tools that ran side by side end in any order. */
+static int
+results(void *arg, struct json_object *const *items, size_t n, struct err *e)
+{
+	struct body *b = arg;
+	size_t place, i, last = b->r->as_ag2 ? 0 : json_count(b->called);
+	int rc = 0;
+
+	for (place = 0; rc == 0 && place <= last; place++)
+		for (i = 0; rc == 0 && i < n; i++)
+			if (b->r->as_ag2 || place_of(b, items[i]) == place)
+				rc = result(b, items[i], e);
+	return rc;
+}
+
+static const struct walk walk = { .request = request, .response = response, .results = results, .summary = summary };
 
 static void
 system_messages(struct body *b)
@@ -174,7 +208,7 @@ settings(struct buf *out, const struct llm_request *r, struct err *e)
 static int
 ollama_body(const struct llm_request *r, struct buf *out, struct err *e)
 {
-	struct body b = { r, out };
+	struct body b = { r, out, NULL };
 	int rc;
 
 	buf_adds(out, "{");
@@ -187,12 +221,20 @@ ollama_body(const struct llm_request *r, struct buf *out, struct err *e)
 	if (rc == 0)
 		rc = walk_history(r, &walk, &b, e);
 	buf_adds(out, "]}");
+	json_object_put(b.called);
 	return rc;
 }
 
 /* ---- the answer ---- */
 
 static const struct usage_names counts = { .prompt = "prompt_eval_count", .completion = "eval_count" };
+
+/* The end of a request that says nothing: the model was loaded, or unloaded. */
+static bool
+is_no_answer(const char *reason)
+{
+	return reason != NULL && (strcmp(reason, "load") == 0 || strcmp(reason, "unload") == 0);
+}
 
 /* A piece, or all of it: they look the same. The last one is `done`, and has the counts. */
 static int
@@ -211,6 +253,8 @@ frame(struct reading *rd, const char *event, struct json_object *frame, bool who
 	if (!json_object_is_type(done, json_type_boolean) || !json_object_get_boolean(done))
 		return 0;
 	take_usage(&rd->answer, frame, &counts);
+	if (is_no_answer(json_get_text(frame, "done_reason", NULL)))
+		return err_set(e, ERR_UNAVAIL, "the model's server only loaded the model (done_reason %s)", json_get_text(frame, "done_reason", NULL));
 	take_name(&rd->answer.finish_reason, frame, "done_reason");
 	if (rd->answer.finish_reason == NULL)	/* older servers do not say */
 		rd->answer.finish_reason = xstrdup("stop");

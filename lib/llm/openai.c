@@ -65,10 +65,16 @@ image_item(struct buf *out, const struct part *p)
 static void
 audio_item(struct buf *out, const struct part *p)
 {
+	static const char *const names[][2] = { { "mpeg", "mp3" }, { "x-wav", "wav" }, { "wave", "wav" }, { "vnd.wave", "wav" } };
+	const char *slash = strchr(part_member(p, "media_type"), '/');
 	struct text format = part_suffix(p);
+	size_t i, n = p->as_ag2 ? 1 : sizeof(names) / sizeof(names[0]);
 
-	if (format.len == 4 && memcmp(format.data, "mpeg", 4) == 0)
-		format = (struct text){ "mp3", 3 };
+	if (p->as_ag2 && slash != NULL)
+		format = (struct text){ slash + 1, strlen(slash + 1) };
+	for (i = 0; i < n; i++)
+		if (format.len == strlen(names[i][0]) && memcmp(format.data, names[i][0], format.len) == 0)
+			format = (struct text){ names[i][1], 3 };
 	buf_adds(out, "{\"type\":\"input_audio\",\"input_audio\":{");
 	put_member_str(out, "data", part_base64(p));
 	put_member(out, "format", format.data, format.len);
@@ -120,7 +126,7 @@ static int
 content(struct body *b, struct json_object *parts, put_part *item, struct err *e)
 {
 	put_name(b->out, "content");
-	return put_content(b->out, parts, b->r->as_ag2 ? CONTENT_PLAIN : CONTENT_OF_TEXT, item, b, e);
+	return put_content(b->out, b->r, parts, b->r->as_ag2 ? CONTENT_PLAIN : CONTENT_OF_TEXT, item, b, e);
 }
 
 static int
@@ -143,24 +149,23 @@ summary(void *b, const char *text, size_t len, struct err *e)
 }
 
 static void
-tool_call(struct body *b, struct json_object *call)
+tool_call(struct buf *out, struct json_object *call, bool as_ag2)
 {
-	put_comma(b->out);
-	buf_adds(b->out, "{");
-	put_member_of(b->out, "id", call, "id");
-	put_member_str(b->out, "type", "function");
-	put_name(b->out, "function");
-	buf_adds(b->out, "{");
-	put_member_of(b->out, "name", call, "name");
-	put_arguments_text(b->out, "arguments", call, b->r->as_ag2);
-	buf_adds(b->out, "}}");
+	buf_adds(out, "{");
+	put_member_of(out, "id", call, "id");
+	put_member_str(out, "type", "function");
+	put_name(out, "function");
+	buf_adds(out, "{");
+	put_member_of(out, "name", call, "name");
+	put_arguments_text(out, "arguments", call, as_ag2);
+	buf_adds(out, "}}");
 }
 
 static int
 response(void *arg, struct json_object *data, struct err *e)
 {
 	struct body *b = arg;
-	size_t len, i, n;
+	size_t len, n;
 	struct json_object *calls = response_calls(data, &n);
 	const char *text = response_text(data, b->r->as_ag2, &len);
 
@@ -171,13 +176,7 @@ response(void *arg, struct json_object *data, struct err *e)
 		put_member(b->out, "content", text, len);
 	else
 		buf_adds(b->out, ",\"content\":null");
-	if (n > 0) {
-		put_name(b->out, "tool_calls");
-		buf_adds(b->out, "[");
-		for (i = 0; i < n; i++)
-			tool_call(b, json_object_array_get_idx(calls, i));
-		buf_adds(b->out, "]");
-	}
+	put_tool_calls(b->out, calls, tool_call, b->r->as_ag2);
 	buf_adds(b->out, "}");
 	return 0;
 }

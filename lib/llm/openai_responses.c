@@ -63,12 +63,22 @@ file_item(struct buf *out, const struct part *p)
 	buf_adds(out, "}");
 }
 
+/* It reads many kinds of files, but must be told which: of bytes that may be anything it says that it does not. */
+static bool
+is_file(const struct part *p)
+{
+	if (p->form == PART_FILE || strcmp(p->kind, "document") == 0)
+		return true;
+	return strcmp(p->kind, "binary") == 0 &&
+	    (p->as_ag2 || p->form == PART_URL || strcmp(part_member(p, "media_type"), "application/octet-stream") != 0);
+}
+
 static int
 item(const void *b, struct buf *out, const struct part *p, struct err *e)
 {
 	if (p->form == PART_TEXT)
 		text_item(out, p->text.data, p->text.len);
-	else if (p->form == PART_FILE || strcmp(p->kind, "document") == 0)
+	else if (is_file(p))
 		file_item(out, p);
 	else if (strcmp(p->kind, "image") == 0)
 		image_item(out, p);
@@ -96,9 +106,9 @@ request(void *arg, struct json_object *parts, struct err *e)
 	int rc;
 
 	if (b->r->as_ag2)
-		return each_part(parts, part_as_ag2, b, e);
+		return each_part(b->r, parts, part_as_ag2, b, e);
 	open_item(b, "\"role\":\"user\",\"content\":");
-	rc = put_content(b->out, parts, CONTENT_PLAIN, item, b, e);
+	rc = put_content(b->out, b->r, parts, CONTENT_PLAIN, item, b, e);
 	buf_adds(b->out, "}");
 	return rc;
 }
@@ -132,7 +142,10 @@ response(void *arg, struct json_object *data, struct err *e)
 		open_item(b, "\"type\":\"function_call\"");
 		put_member_of(b->out, "call_id", call, "id");
 		put_member_of(b->out, "name", call, "name");
-		put_arguments_text(b->out, "arguments", call, false);
+		if (b->r->as_ag2)	/* untouched */
+			put_member_of(b->out, "arguments", call, "arguments");
+		else
+			put_arguments_text(b->out, "arguments", call, false);
 		buf_adds(b->out, "}");
 	}
 	return 0;
@@ -151,7 +164,7 @@ result(void *arg, struct json_object *result, struct err *e)
 	if (says_nothing(parts) && !b->r->as_ag2)
 		put_string(b->out, NO_OUTPUT, strlen(NO_OUTPUT));
 	else
-		rc = put_content(b->out, parts, CONTENT_PLAIN, item, b, e);
+		rc = put_content(b->out, b->r, parts, CONTENT_PLAIN, item, b, e);
 	buf_adds(b->out, "}");
 	return rc;
 }

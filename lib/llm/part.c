@@ -23,27 +23,27 @@ part_text(struct part *p, struct json_object *value, struct err *e)
 	return 0;
 }
 
-/* The kind of plain binary is the first half of its media type. */
+/* The kind of plain binary is the first half of its media type; in AG2 it is what it is called. */
 static const char *
-kind_of(struct json_object *value)
+kind_of(struct json_object *value, bool as_ag2)
 {
 	const char *kind = json_get_text(json_get(value, "kind"), "value", NULL), *media = json_get_text(value, "media_type", NULL);
 
 	if (kind == NULL)
 		kind = json_get_text(value, "kind", NULL);
-	if (kind != NULL && strcmp(kind, "binary") != 0)
+	if (kind != NULL && (as_ag2 || strcmp(kind, "binary") != 0))
 		return kind;
 	kind = media != NULL ? media_kind(media) : "binary";
 	return strcmp(kind, "document") != 0 ? kind : "binary";
 }
 
 int
-part_read(struct part *p, struct json_object *value, struct err *e)
+part_read(struct part *p, struct json_object *value, bool as_ag2, struct err *e)
 {
 	size_t len;
 	const char *type = json_get_text(value, "__event__", &len);
 
-	*p = (struct part){ .text = BUF_INIT, .value = value };
+	*p = (struct part){ .text = BUF_INIT, .value = value, .as_ag2 = as_ag2 };
 	if (type == NULL)
 		return err_set(e, ERR_DATA, "a part has no type");
 	p->type = event_type_find(type, len)->last;
@@ -51,7 +51,7 @@ part_read(struct part *p, struct json_object *value, struct err *e)
 		p->form = PART_TEXT;
 		return part_text(p, value, e);
 	}
-	p->kind = kind_of(value);
+	p->kind = kind_of(value, as_ag2);
 	if (strcmp(p->type, "UrlInput") == 0)
 		p->form = PART_URL;
 	else if (strcmp(p->type, "BinaryInput") == 0)
@@ -120,7 +120,7 @@ part_suffix(const struct part *p)
 {
 	const char *media = part_member(p, "media_type"), *slash = strchr(media, '/'), *sub = slash != NULL ? slash + 1 : media;
 
-	return (struct text){ sub, strcspn(sub, "+;") };
+	return (struct text){ sub, strcspn(sub, p->as_ag2 ? "+" : "+;") };
 }
 
 void
@@ -169,11 +169,11 @@ add_text(void *arg, struct part *p, struct err *e)
 }
 
 static int
-request_text(struct buf *out, struct event *ev, struct err *e)
+request_text(struct buf *out, const struct llm_request *r, struct event *ev, struct err *e)
 {
 	struct json_object *data = event_data(ev, e);
 
-	if (data == NULL || each_part(json_get(data, "parts"), add_text, out, e) < 0)
+	if (data == NULL || each_part(r, json_get(data, "parts"), add_text, out, e) < 0)
 		return event_wrap(ev, e);
 	return 0;
 }
@@ -185,6 +185,6 @@ last_request(struct buf *out, const struct llm_request *r, struct err *e)
 
 	while (i-- > 0)
 		if (r->events[i]->type->flags & EV_REQUEST)
-			return request_text(out, r->events[i], e);
+			return request_text(out, r, r->events[i], e);
 	return 0;
 }

@@ -115,7 +115,7 @@ void settings_usual(struct json_object *settings, const struct llm_request *r, c
  * one of `mine` (NULL behind the last), which are made from the stream.
  */
 int put_settings(struct buf *out, struct json_object *settings, const struct llm_request *r, const char *const *mine, struct err *e);
-/* "name", "description" and the schema under its name: an object without members where the tool has none. */
+/* "name", "description" and the schema under its name: always of an object with properties, which APIs insist on. */
 void put_declaration(struct buf *out, const struct llm_tool *t, const char *schema_name);
 /* The schema was just written: shuts out arguments beyond its properties, unless it speaks of them. */
 void put_no_more_arguments(struct buf *out, struct json_object *schema);
@@ -142,19 +142,24 @@ struct walk {
 };
 int walk_history(const struct llm_request *r, const struct walk *w, void *b, struct err *e);
 
-/* Of a response: its text (NULL: none; as_ag2 "" counts), its calls (NULL and n 0: none). Of a result: its parts. */
+/* Nothing but white space: some servers refuse a text like that. The byte behind it is a NUL. */
+bool is_blank(const char *text, size_t len);
+/* Of a response: its text (NULL: none, or blank; as_ag2 those count), its calls (NULL and n 0: none). Of a result: its parts. */
 const char *response_text(struct json_object *data, bool as_ag2, size_t *len);
 struct json_object *response_calls(struct json_object *data, size_t *n);
 struct json_object *result_parts(struct json_object *result);
-/* No text in any of them. A model that sees nothing as a result takes it for a failure; some servers refuse it. */
+bool result_failed(struct json_object *result);
+/* No text in any of them, or blank. A model that sees nothing as a result takes it for a failure; some servers refuse it. */
 bool says_nothing(struct json_object *parts);
 #define NO_OUTPUT "(no output)"
 /* What a call's arguments say, {} for none; NULL when they are not JSON. The caller's. */
 struct json_object *call_arguments(struct json_object *call);
-/* They as a value: what is no object becomes {"value": ...}, for APIs take only those; as_ag2: as it is. */
+/* They as a value: what is no object becomes {"value": ...}, what is no JSON its text, for APIs take only objects; as_ag2: as it is. */
 void put_arguments(struct buf *out, struct json_object *call, bool as_ag2);
 /* They as text, under this name: as the model wrote them but for lone surrogates; as_ag2: as AG2 writes JSON; {} for none. */
 void put_arguments_text(struct buf *out, const char *name, struct json_object *call, bool as_ag2);
+/* "tool_calls": what one() writes of each; nothing where there are none. */
+void put_tool_calls(struct buf *out, struct json_object *calls, void (*one)(struct buf *out, struct json_object *call, bool as_ag2), bool as_ag2);
 
 /* ---- parts of events, as all providers see them ---- */
 
@@ -162,17 +167,18 @@ struct part {
 	enum { PART_TEXT, PART_URL, PART_BINARY, PART_FILE } form;
 	const char *type;		/* "UrlInput", for messages */
 	const char *kind;		/* of PART_URL and PART_BINARY: image, audio, video, document, binary */
+	bool as_ag2;			/* only what the part itself says counts, as in AG2 */
 	struct buf text;		/* of PART_TEXT (a DataInput is its JSON); part_release frees it */
 	struct json_object *value;	/* the part itself, borrowed */
 };
 /* ERR_DATA when it is none that is known. */
-int part_read(struct part *p, struct json_object *value, struct err *e);
+int part_read(struct part *p, struct json_object *value, bool as_ag2, struct err *e);
 void part_release(struct part *p);
 /* ERR_DATA: "UrlInput(video) cannot be sent to openai". */
 int part_refuse(const struct part *p, const char *provider, struct err *e);
 
-/* Each of them; not 0 from fn ends it. parts that are no array are none. */
-int each_part(struct json_object *parts, int (*fn)(void *arg, struct part *p, struct err *e), void *arg, struct err *e);
+/* Each of them, without blank texts where there is anything else (but as_ag2); not 0 from fn ends it. parts that are no array are none. */
+int each_part(const struct llm_request *r, struct json_object *parts, int (*fn)(void *arg, struct part *p, struct err *e), void *arg, struct err *e);
 
 /*
  * What a message or a result holds: the list of what item() writes of each part; one text alone is a string, but in
@@ -180,7 +186,7 @@ int each_part(struct json_object *parts, int (*fn)(void *arg, struct part *p, st
  */
 enum content_form { CONTENT_LIST, CONTENT_PLAIN, CONTENT_OF_TEXT };
 typedef int put_part(const void *arg, struct buf *out, const struct part *p, struct err *e);
-int put_content(struct buf *out, struct json_object *parts, enum content_form form, put_part *item, const void *arg, struct err *e);
+int put_content(struct buf *out, const struct llm_request *r, struct json_object *parts, enum content_form form, put_part *item, const void *arg, struct err *e);
 
 /* For APIs that take no documents: one that is text becomes that text, below the file's name. Any other part stays as it is. */
 void part_as_text(struct part *p);

@@ -92,15 +92,16 @@ put_prompts(struct buf *out, const struct llm_request *r)
 /* ---- what a message holds ---- */
 
 int
-each_part(struct json_object *parts, int (*fn)(void *arg, struct part *p, struct err *e), void *arg, struct err *e)
+each_part(const struct llm_request *r, struct json_object *parts, int (*fn)(void *arg, struct part *p, struct err *e), void *arg, struct err *e)
 {
+	bool all = r->as_ag2 || says_nothing(parts);
 	size_t i;
 	struct part p;
 	int rc = 0;
 
 	for (i = 0; rc == 0 && i < json_count(parts); i++) {
-		rc = part_read(&p, json_object_array_get_idx(parts, i), e);
-		if (rc == 0)
+		rc = part_read(&p, json_object_array_get_idx(parts, i), r->as_ag2, e);
+		if (rc == 0 && (all || p.form != PART_TEXT || !is_blank(p.text.data, p.text.len)))
 			rc = fn(arg, &p, e);
 		part_release(&p);
 	}
@@ -137,14 +138,15 @@ content_part(void *arg, struct part *p, struct err *e)
 }
 
 int
-put_content(struct buf *out, struct json_object *parts, enum content_form form, put_part *item, const void *arg, struct err *e)
+put_content(struct buf *out, const struct llm_request *r, struct json_object *parts, enum content_form form, put_part *item, const void *arg,
+    struct err *e)
 {
 	struct content c = { out, form, item, arg, json_count(parts) == 1 && form != CONTENT_LIST };
 	int rc;
 
 	if (!c.alone)
 		buf_adds(out, "[");
-	rc = each_part(parts, content_part, &c, e);
+	rc = each_part(r, parts, content_part, &c, e);
 	if (!c.alone)
 		buf_adds(out, "]");
 	return rc;
@@ -169,9 +171,13 @@ put_arguments(struct buf *out, struct json_object *call, bool as_ag2)
 {
 	struct json_object *value = call_arguments(call);
 	bool fine = as_ag2 || json_object_is_type(value, json_type_object);
+	size_t at, len;
+	const char *text = json_get_text(call, "arguments", &len), *why;
 
 	if (as_ag2)
 		json_forget_spelling(value);
+	if (value == NULL && !fine && json_check(text, len, &at, &why) < 0)
+		value = json_object_new_string_len(text, (int)len);
 	buf_adds(out, fine ? "" : "{\"value\":");
 	json_write(out, value, JSON_COMPACT);
 	buf_adds(out, fine ? "" : "}");
@@ -205,4 +211,20 @@ put_arguments_text(struct buf *out, const char *name, struct json_object *call, 
 	arguments_add(&arguments, text != NULL ? text : "", len, as_ag2);
 	put_member(out, name, arguments.data, arguments.len);
 	buf_release(&arguments);
+}
+
+void
+put_tool_calls(struct buf *out, struct json_object *calls, void (*one)(struct buf *out, struct json_object *call, bool as_ag2), bool as_ag2)
+{
+	size_t i, n = json_count(calls);
+
+	if (n == 0)
+		return;
+	put_name(out, "tool_calls");
+	buf_adds(out, "[");
+	for (i = 0; i < n; i++) {
+		put_comma(out);
+		one(out, json_object_array_get_idx(calls, i), as_ag2);
+	}
+	buf_adds(out, "]");
 }

@@ -90,6 +90,30 @@ put_settings(struct buf *out, struct json_object *settings, const struct llm_req
 	return rc;
 }
 
+static void
+put_parameters(struct buf *out, struct json_object *schema)
+{
+	const char *type = json_get_text(schema, "type", NULL);
+	bool object = type != NULL && strcmp(type, "object") == 0;
+
+	if (object && json_get(schema, "properties") != NULL) {
+		json_write(out, schema, JSON_COMPACT);
+		return;
+	}
+	buf_adds(out, "{\"type\":\"object\"");
+	if (json_object_is_type(schema, json_type_object)) {
+		json_object_object_foreach(schema, key, value) {
+			if (strcmp(key, "type") == 0)
+				continue;
+			put_comma(out);
+			put_string(out, key, strlen(key));
+			buf_addch(out, ':');
+			json_write(out, value, JSON_COMPACT);
+		}
+	}
+	buf_adds(out, json_get(schema, "properties") != NULL ? "}" : ",\"properties\":{}}");
+}
+
 void
 put_declaration(struct buf *out, const struct llm_tool *t, const char *schema_name)
 {
@@ -97,10 +121,7 @@ put_declaration(struct buf *out, const struct llm_tool *t, const char *schema_na
 	if (t->description != NULL)
 		put_member_str(out, "description", t->description);
 	put_name(out, schema_name);
-	if (t->parameters != NULL)
-		json_write(out, t->parameters, JSON_COMPACT);
-	else
-		buf_adds(out, "{\"type\":\"object\",\"properties\":{}}");
+	put_parameters(out, t->parameters);
 }
 
 void

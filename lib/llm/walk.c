@@ -10,6 +10,12 @@
 
 /* ---- reading responses and results ---- */
 
+bool
+is_blank(const char *text, size_t len)
+{
+	return strspn(text, " \t\r\n") >= len;
+}
+
 const char *
 response_text(struct json_object *data, bool as_ag2, size_t *len)
 {
@@ -17,6 +23,8 @@ response_text(struct json_object *data, bool as_ag2, size_t *len)
 
 	*len = 0;
 	text = json_get_text(json_get(data, "message"), "content", len);
+	if (text == NULL || (!as_ag2 && is_blank(text, *len)))
+		*len = 0;
 	return *len == 0 && !as_ag2 ? NULL : text;
 }
 
@@ -36,6 +44,15 @@ result_parts(struct json_object *result)
 }
 
 bool
+result_failed(struct json_object *result)
+{
+	size_t len = 0;
+	const char *type = json_get_text(result, "__event__", &len);
+
+	return json_get(result, "error") != NULL || (type != NULL && (event_type_find(type, len)->flags & EV_ERROR_RESULT));
+}
+
+bool
 says_nothing(struct json_object *parts)
 {
 	size_t i, len;
@@ -43,7 +60,7 @@ says_nothing(struct json_object *parts)
 
 	for (i = 0; i < json_count(parts); i++) {
 		text = json_get_text(json_object_array_get_idx(parts, i), "content", &len);
-		if (text == NULL || len > 0)
+		if (text == NULL || !is_blank(text, len))
 			return false;
 	}
 	return true;
@@ -56,7 +73,8 @@ struct walker {
 	const struct walk *w;
 	void *b;
 	struct json_object *covered;	/* the ids that results containers answer */
-	struct json_object *open;	/* the ids of the last response's calls, until a request; those taken alone are out of it */
+	/* the ids of the last response's calls, until a request (as_ag2: of all there were); those taken alone are out of it */
+	struct json_object *open;
 	struct json_object **loose;	/* results that are in none and stand next to each other */
 	size_t *loose_event;		/* ... and where they stand */
 	size_t loose_n, loose_cap, loose_event_cap;
@@ -104,8 +122,10 @@ note_open(struct walker *wk, struct event *ev, struct err *e)
 {
 	if ((ev->type->flags & (EV_REQUEST | EV_SUMMARY | EV_RESPONSE)) == 0)
 		return 0;
-	json_object_put(wk->open);
-	wk->open = json_object_new_object();
+	if (!wk->r->as_ag2) {
+		json_object_put(wk->open);
+		wk->open = json_object_new_object();
+	}
 	return ev->type->flags & EV_RESPONSE ? event_ids(ev, note_id, wk->open, e) : 0;
 }
 
@@ -120,7 +140,7 @@ loose_result(struct walker *wk, const struct event *ev, struct json_object *data
 	bool as_ag2 = wk->r->as_ag2;
 
 	if ((as_ag2 && (!wk->w->ag2_takes_loose || strncmp(ev->type->last, "Tool", 4) != 0)) || id == NULL ||
-	    json_object_object_get_ex(wk->covered, id, NULL) || (!as_ag2 && !json_object_object_get_ex(wk->open, id, NULL)))
+	    json_object_object_get_ex(wk->covered, id, NULL) || !json_object_object_get_ex(wk->open, id, NULL))
 		return;
 	json_object_object_del(wk->open, id);
 	wk->loose = xgrow(wk->loose, wk->loose_n, &wk->loose_cap, sizeof(struct json_object *));

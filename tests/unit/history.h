@@ -62,14 +62,26 @@ add_ids(struct buf *b, const char *before, const char *after, const unsigned *id
 		buf_addf(b, "%s%sc%u%s", i > 0 ? ", " : "", before, ids[i], after);
 }
 
+/* Arguments as models write them, within a JSON string. */
+static inline const char *
+some_arguments(void)
+{
+	static const char *const arguments[] = { "{}", "", " ", "[1]", "null", "{\\\"a\\\"", "{\\\"q\\\": \\\"\\\\ud83d \\\\ud83d\\\\ude00\\\"}", "{\\\"q\\\": \\\"\\udc00\\\"}",
+		"{\\\"n\\\": 12345678901234567890123}" };
+
+	return arguments[pick(2) ? 0 : pick(9)];
+}
+
 static inline void
 add_calls(struct event_list *l, const unsigned *ids, size_t n)
 {
-	struct buf b = BUF_INIT;
+	struct buf b = BUF_INIT, tail = BUF_INIT;
 
-	add_ids(&b, "{\"id\": \"", "\", \"name\": \"f\", \"arguments\": \"{}\"}", ids, n);
+	buf_addf(&tail, "\", \"name\": \"f\", \"arguments\": \"%s\"}", some_arguments());
+	add_ids(&b, "{\"id\": \"", tail.data, ids, n);
 	add_line(l, "{\"type\": \"ModelResponse\", \"data\": {\"n\": %zu, \"message\": null, \"tool_calls\": {\"calls\": [%s]}}}", l->n, b.data);
 	buf_release(&b);
+	buf_release(&tail);
 }
 
 static inline void
@@ -128,9 +140,9 @@ static inline const char *
 some_text(void)
 {
 	static const char *const texts[] = { "", " ", "a", "four", "a text of some length", "twelve bytes", "\\n", " \\u0020",
-		"\\\"quoted\\\" \\\\" };
+		"\\\"quoted\\\" \\\\", "half \\ud83d", "\\ude00\\u0000", "{\\\"json\\\": \\\"\\\\ud83d\\\"}" };
 
-	return texts[pick(9)];
+	return texts[pick(12)];
 }
 
 /* One event of any family, with ids out of the first `range`. */

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "event/render.h"
 #include "history.h"
 #include "llm/llm.h"
@@ -251,9 +252,13 @@ check_budget(const struct event_list *in, const struct event_list *out, int64_t 
 
 /* ---- what a provider gets ---- */
 
-/* The messages of a body being gone through: the ids that the last assistant's message calls, and are not answered yet. */
+/*
+ * The messages of a body being gone through: the ids that the last assistant's message calls, and are not answered yet; of an API
+ * without ids how many those are.
+ */
 struct talk {
 	struct json_object *calls;
+	size_t open;
 	const char *wrong;
 };
 
@@ -290,6 +295,25 @@ take_openai(struct talk *t, struct json_object *m)
 		json_object_object_add(t->calls, json_get_text(json_object_array_get_idx(calls, i), "id", NULL), NULL);
 }
 
+static void
+check_block(struct talk *t, struct json_object *block)
+{
+	static const char *const types[] = { "text", "tool_use", "tool_result", NULL };
+	const char *type = json_get_text(block, "type", NULL);
+	size_t i = 0;
+
+	while (type != NULL && types[i] != NULL && strcmp(types[i], type) != 0)
+		i++;
+	if (type == NULL || types[i] == NULL)
+		t->wrong = "an unknown block in a body";
+	else if (i == 0 && blank(json_get_text(block, "text", NULL)))
+		t->wrong = "an empty block in a body";
+	else if (i == 1 && !json_object_is_type(json_get(block, "input"), json_type_object))
+		t->wrong = "a call in a body whose input is no object";
+	else if (i == 2 && empty_content(json_get(block, "content")))
+		t->wrong = "an empty result in a body";
+}
+
 /* Calls and results are blocks here; one message holds all results. */
 static void
 take_anthropic(struct talk *t, struct json_object *m)
@@ -303,6 +327,7 @@ take_anthropic(struct talk *t, struct json_object *m)
 	for (i = 0; i < length(content); i++) {
 		one = json_object_array_get_idx(content, i);
 		type = json_get_text(one, "type", NULL);
+		check_block(t, one);
 		if (strcmp(type, "tool_result") == 0) {
 			take_answer(t, json_get_text(one, "tool_use_id", NULL));
 			results++;
@@ -317,9 +342,112 @@ take_anthropic(struct talk *t, struct json_object *m)
 	}
 }
 
+/* Text, and a call or an output by its type; the outputs of a round directly behind its calls. */
+static void
+take_responses(struct talk *t, struct json_object *item)
+{
+	const char *type = json_get_text(item, "type", NULL), *role = json_get_text(item, "role", NULL);
+
+	if (type == NULL) {
+		if (json_object_object_length(t->calls) > 0)
+			t->wrong = "a call in a body without its results";
+		if (role == NULL || (strcmp(role, "user") != 0 && strcmp(role, "assistant") != 0) || empty_content(json_get(item, "content")))
+			t->wrong = "an empty message in a body";
+	} else if (strcmp(type, "function_call") == 0) {
+		if (json_get_text(item, "name", NULL) == NULL || blank(json_get_text(item, "arguments", NULL)))
+			t->wrong = "a call in a body without name or arguments";
+		json_object_object_add(t->calls, json_get_text(item, "call_id", NULL), NULL);
+	} else if (strcmp(type, "function_call_output") == 0) {
+		take_answer(t, json_get_text(item, "call_id", NULL));
+		if (empty_content(json_get(item, "output")))
+			t->wrong = "an empty result in a body";
+	} else {
+		t->wrong = "an unknown item in a body";
+	}
+}
+
+static void
+take_gemini_part(struct talk *t, struct json_object *part, size_t *calls, size_t *results)
+{
+	struct json_object *call = json_get(part, "functionCall"), *result = json_get(part, "functionResponse");
+	size_t members = (size_t)json_object_object_length(part);
+
+	if (members != 1)
+		t->wrong = "a part of a body with more than one thing in it";
+	else if (call == NULL && result == NULL && blank(json_get_text(part, "text", NULL)))
+		t->wrong = "an unknown or empty part in a body";
+	else if (call != NULL && (!json_object_is_type(json_get(call, "args"), json_type_object) || json_get_text(call, "name", NULL) == NULL))
+		t->wrong = "a call in a body without name or arguments";
+	else if (result != NULL && (json_get_text(result, "name", NULL) == NULL || !json_object_is_type(json_get(result, "response"), json_type_object) ||
+	    json_object_object_length(json_get(result, "response")) == 0))
+		t->wrong = "an empty result in a body";
+	*calls += call != NULL;
+	*results += result != NULL;
+	if (result != NULL)
+		take_answer(t, json_get_text(result, "id", NULL));
+}
+
+/* As many results in one content as there are calls in the one right before it. */
+static void
+take_gemini(struct talk *t, struct json_object *content)
+{
+	struct json_object *parts = json_get(content, "parts"), *call;
+	const char *role = json_get_text(content, "role", NULL);
+	size_t i, calls = 0, results = 0;
+
+	if (length(parts) == 0 || role == NULL || (strcmp(role, "user") != 0 && strcmp(role, "model") != 0))
+		t->wrong = "an empty content in a body";
+	for (i = 0; i < length(parts) && t->wrong == NULL; i++)
+		take_gemini_part(t, json_object_array_get_idx(parts, i), &calls, &results);
+	if (t->wrong == NULL && (json_object_object_length(t->calls) > 0 || (results > 0 && results != t->open)))
+		t->wrong = "a call in a body without its results";
+	if (t->wrong == NULL && (calls > 0) > (strcmp(role, "model") == 0))
+		t->wrong = "a call in a body that the user makes";
+	t->open = calls;
+	for (i = 0; i < length(parts); i++)
+		if ((call = json_get(json_object_array_get_idx(parts, i), "functionCall")) != NULL)
+			json_object_object_add(t->calls, json_get_text(call, "id", NULL), NULL);
+}
+
+/* Results have no ids here: as many messages behind a message as it makes calls. */
+static void
+take_ollama(struct talk *t, struct json_object *m)
+{
+	const char *role = json_get_text(m, "role", NULL), *text = json_get_text(m, "content", NULL);
+	struct json_object *calls = json_get(m, "tool_calls");
+	size_t i;
+
+	if (text == NULL || (blank(text) && length(calls) == 0))
+		t->wrong = "an empty message in a body";
+	if (strcmp(role, "tool") == 0) {
+		if (t->open-- == 0 || json_get_text(m, "tool_name", NULL) == NULL)
+			t->wrong = "a result in a body that answers no call right before it";
+		return;
+	}
+	if (t->open > 0)
+		t->wrong = "a call in a body without its results";
+	t->open = length(calls);
+	for (i = 0; i < length(calls); i++)
+		if (!json_object_is_type(json_get(json_get(json_object_array_get_idx(calls, i), "function"), "arguments"), json_type_object))
+			t->wrong = "a call in a body whose arguments are no object";
+}
+
+/* Half a pair, at either level: as bytes, or as an escape in text that is JSON itself. */
+static bool
+has_halves(const struct buf *body)
+{
+	struct buf fixed = BUF_INIT;
+	bool halves;
+
+	json_fix_surrogate_escapes(&fixed, body->data, body->len);
+	halves = utf8_valid(body->data, body->len) != body->len || fixed.len != body->len || memcmp(fixed.data, body->data, body->len) != 0;
+	buf_release(&fixed);
+	return halves;
+}
+
 /* NULL when the body for this provider is what its server takes. */
 static const char *
-check_body(const struct event_list *l, const char *provider, void (*take)(struct talk *, struct json_object *))
+check_body(const struct event_list *l, const char *provider, const char *member, void (*take)(struct talk *, struct json_object *))
 {
 	const struct llm_config config = { .provider = (char *)provider, .model = (char *)"m", .temperature = -1 };
 	const struct llm_request r = { .config = &config, .events = l->items, .events_n = l->n };
@@ -333,10 +461,12 @@ check_body(const struct event_list *l, const char *provider, void (*take)(struct
 		printf("# %s: %s\n", provider, e.msg);
 		t.wrong = "no body";
 	}
-	messages = json_get(body, "messages");
+	if (has_halves(&text))
+		t.wrong = "half a character in a body";
+	messages = json_get(body, member);
 	for (i = 0; i < length(messages) && t.wrong == NULL; i++)
 		take(&t, json_object_array_get_idx(messages, i));
-	if (t.wrong == NULL && json_object_object_length(t.calls) > 0)
+	if (t.wrong == NULL && (json_object_object_length(t.calls) > 0 || t.open > 0))
 		t.wrong = "a call in a body without its results at the end";
 	if (t.wrong != NULL)
 		printf("# %s: %s\n", provider, text.data);
@@ -349,9 +479,22 @@ check_body(const struct event_list *l, const char *provider, void (*take)(struct
 static const char *
 check_bodies(const struct event_list *l)
 {
-	const char *wrong = check_body(l, "openai", take_openai);
+	static const struct {
+		const char *provider, *member;
+		void (*take)(struct talk *, struct json_object *);
+	} apis[] = {
+		{ "openai", "messages", take_openai },
+		{ "openai-responses", "input", take_responses },
+		{ "anthropic", "messages", take_anthropic },
+		{ "gemini", "contents", take_gemini },
+		{ "ollama", "messages", take_ollama },
+	};
+	const char *wrong = NULL;
+	size_t i;
 
-	return wrong != NULL ? wrong : check_body(l, "anthropic", take_anthropic);
+	for (i = 0; wrong == NULL && i < sizeof(apis) / sizeof(apis[0]); i++)
+		wrong = check_body(l, apis[i].provider, apis[i].member, apis[i].take);
+	return wrong;
 }
 
 static size_t
@@ -655,7 +798,7 @@ main(void)
 	if (freopen("/dev/null", "w", stderr) == NULL)	/* the torn lines are warned about */
 		bail("no /dev/null");
 	for (i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
-		always_sendable(settings[i], 2000, 30);
+		always_sendable(settings[i], 1200, 30);
 	every_window(100);
 	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
 		end_equals_all(ends[i], 1000, 40, false);

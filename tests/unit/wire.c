@@ -1,64 +1,9 @@
 /* Request bodies of every provider: AG2's message arrays, and the requests that the official clients were seen to send. */
 #include "tap.h"
 #include "golden.h"
+#include "request.h"
 
 #include "base/alloc.h"
-#include "llm/llm.h"
-
-struct history {
-	struct text prompts[10];
-	size_t prompts_n;
-	struct event_list events;
-};
-
-static void
-add_line(struct history *h, const char *line, size_t len)
-{
-	struct err e = ERR_INIT;
-	struct event ev;
-
-	if (event_view(&ev, line, len, &e) < 0)
-		bail("%s: %.100s", e.msg, line);
-	event_list_add(&h->events, event_dup(&ev));
-}
-
-static void
-add_record(struct history *h, struct json_object *record)
-{
-	struct buf line = BUF_INIT;
-
-	json_write(&line, record, JSON_PYTHON);
-	add_line(h, line.data, line.len);
-	buf_release(&line);
-}
-
-static struct json_object *
-parsed(const char *text)
-{
-	struct err e = ERR_INIT;
-	struct json_object *v;
-
-	if (json_parse(&v, text, strlen(text), &e) < 0)
-		bail("%s: %.200s", e.msg, text);
-	return v;
-}
-
-static bool
-same(struct json_object *got, struct json_object *want, const char *what)
-{
-	struct buf a = BUF_INIT, b = BUF_INIT;
-	bool good = ok(json_object_equal(got, want), "%s", what);
-
-	if (!good) {
-		json_write(&a, got, JSON_COMPACT);
-		json_write(&b, want, JSON_COMPACT);
-		tap_show("got ", a.data, a.len);
-		tap_show("want", b.data, b.len);
-	}
-	buf_release(&a);
-	buf_release(&b);
-	return good;
-}
 
 /* ---- AG2's arrays ---- */
 
@@ -74,21 +19,6 @@ static const struct wire {
 	{ "ollama", "ollama", "m", false, { "messages" } },
 	{ "openai_responses", "openai-responses", "m", false, { "instructions", "input" } },
 };
-
-static void
-history_of(struct history *h, struct json_object *c)
-{
-	struct json_object *prompts = json_get(c, "prompt"), *events = json_get(c, "events"), *p;
-	size_t i;
-
-	*h = (struct history){ .prompts_n = json_object_array_length(prompts) };
-	for (i = 0; i < h->prompts_n; i++) {
-		p = json_object_array_get_idx(prompts, i);
-		h->prompts[i] = (struct text){ json_object_get_string(p), (size_t)json_object_get_string_len(p) };
-	}
-	for (i = 0; i < json_object_array_length(events); i++)
-		add_record(h, json_object_array_get_idx(events, i));
-}
 
 /* `BinaryInput(video)` in AG2's message is what ours names too, and at least as closely. */
 static void
@@ -122,16 +52,16 @@ golden_case(const struct wire *w, struct json_object *c)
 	struct llm_config config = { .provider = (char *)w->provider, .model = (char *)w->model, .temperature = -1, .cache = w->cache };
 	struct json_object *want = json_get(c, w->key), *body;
 	char what[200];
-	struct history h;
+	struct asked h;
 	struct llm_request r;
 	struct buf out = BUF_INIT;
 	struct err e = ERR_INIT;
 	size_t i;
 	int rc;
 
-	history_of(&h, c);
-	r = (struct llm_request){ .config = &config, .prompts = h.prompts, .prompts_n = h.prompts_n, .events = h.events.items,
-		.events_n = h.events.n, .as_ag2 = true };
+	asked_of(&h, c);
+	r = asked_request(&h, &config);
+	r.as_ag2 = true;
 	snprintf(what, sizeof(what), "%s: %s", w->key, json_get_text(c, "name", NULL));
 	rc = llm_body(&r, &out, &e);
 	if (json_get(want, "raises") != NULL) {
@@ -349,7 +279,7 @@ reference_case(const struct reference *ref, struct json_object *want)
 		.temperature = ref->temperature > 0 ? ref->temperature : -1, .max_tokens = ref->max_tokens, .cache = ref->cache,
 		.api_version = (char *)ref->version, .options = ref->options ? parsed(ref->options) : NULL };
 	struct llm_tool t = { "get_weather", "Get weather", ref->tool ? parsed(ref->tool) : NULL };
-	struct history h = { .prompts_n = 0 };
+	struct asked h = { .prompts_n = 0 };
 	struct llm_request r = { .config = &config, .prompts = h.prompts, .tools = &t, .tools_n = ref->tool != NULL,
 		.schema = ref->schema ? parsed(ref->schema) : NULL, .stream = ref->stream };
 	struct json_object *body;
@@ -360,7 +290,7 @@ reference_case(const struct reference *ref, struct json_object *want)
 	if (config.model == NULL)	/* gemini has it in the path */
 		config.model = (char *)"gemini-2.5-flash";
 	for (i = 0; i < 4 && ref->lines[i] != NULL; i++)
-		add_line(&h, ref->lines[i], strlen(ref->lines[i]));
+		asked_line(&h, ref->lines[i], strlen(ref->lines[i]));
 	if (ref->prompt != NULL) {
 		h.prompts[0] = (struct text){ ref->prompt, strlen(ref->prompt) };
 		r.prompts_n = 1;
