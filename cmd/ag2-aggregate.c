@@ -144,6 +144,8 @@ plan_one(struct aggregates *p, const char *text)
 		aggregate_spec_release(&spec);
 		aggregate_spec_copy(&spec, &p->cmd.agent, i);
 		p->parts[0] = xasprintf("aggregate:%zu", i);
+	} else {
+		p->parts[0] = xstrdup("agent");
 	}
 	p->items[0].spec = spec;
 	set_common(&p->items[0], &p->cmd, i < p->cmd.agent.aggregates_n ? &p->cmd.agent.aggregates[i] : NULL);

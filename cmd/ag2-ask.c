@@ -48,7 +48,7 @@ static const struct opt options[] = {
 	CLI_OPT_CONFIG(&o.config),
 	{ 'm', "model", OPT_STRING, &o.model.model, "PROVIDER:MODEL", "the model, such as openai:gpt-5 or exec:CMD" },
 	{ 0, "base-url", OPT_STRING, &o.model.base_url, "URL", "where the provider's API is" },
-	{ 0, "model-of", OPT_STRING, &o.model.part, "PART", "the model that $AG2_CONFIG names for `compact`, `aggregate` or `aggregate:N` (from 0)" },
+	{ 0, "model-of", OPT_STRING, &o.model.part, "PART", "the model that $AG2_CONFIG names for `agent`, `compact`, `aggregate` or `aggregate:N` (from 0)" },
 	{ 0, "stream", OPT_STRING, &o.stream, "S", "a whole turn of this stream (@last, @new)" },
 	{ 'C', "continue", OPT_FLAG, &o.last, NULL, "the same as --stream @last" },
 	{ 0, "skip-bad", OPT_FLAG, &o.skip_bad, NULL, "bad lines on stdin are no failure" },
@@ -315,7 +315,7 @@ static void
 keep_up(const struct turn *t)
 {
 	struct after a = { .agent = t->agent, .store = t->store, .stream = t->stream, .events = &t->history, .given = &o.model,
-		.record = o.record, .replay = o.replay, .env = t->commands_env, .status_fd = (int)o.status_fd };
+		.record = o.record, .replay = o.replay, .env = t->commands_env, .status_fd = (int)o.status_fd, .as_ag2 = o.as_ag2 };
 
 	if (o.no_upkeep || t->store == NULL || t->agent->file == NULL)
 		return;

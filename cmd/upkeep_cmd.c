@@ -40,6 +40,7 @@ upkeep_cmd_release(struct upkeep_cmd *c)
 void
 upkeep_cmd_env(struct upkeep_cmd *c, const struct store *store, const char *stream, const char *model)
 {
+	const struct llm_config *of_file = &c->agent.model;
 	size_t n = 0;
 
 	env_release(c);
@@ -52,10 +53,12 @@ upkeep_cmd_env(struct upkeep_cmd *c, const struct store *store, const char *stre
 		c->env[n++] = xasprintf("AG2_NAME=%s", c->agent.name);
 		c->env[n++] = xasprintf("AG2_CONFIG=%s", c->agent.file);
 	}
+	if (model == NULL)
+		model = cli_env("AG2_TURN_MODEL");
 	if (model != NULL)
 		c->env[n++] = xasprintf("AG2_MODEL=%s", model);
-	else if (c->agent.file != NULL && c->agent.model.provider != NULL)
-		c->env[n++] = xstrdup("AG2_MODEL");
+	else if (of_file->provider != NULL)
+		c->env[n++] = xasprintf("AG2_MODEL=%s:%s", of_file->provider, of_file->model);
 }
 
 struct upkeep_model

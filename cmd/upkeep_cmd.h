@@ -17,13 +17,13 @@ void upkeep_cmd_open(struct upkeep_cmd *c, const char *config);
 void upkeep_cmd_release(struct upkeep_cmd *c);
 
 /*
- * What commands (exec:) and ag2-ask are told: AG2_STORE, AG2_STREAM, AG2_NAME, AG2_CONFIG, and AG2_MODEL when model (of -m)
- * is not NULL. A model of the agent file must not be overruled by the environment's: AG2_MODEL is then taken out. store and
- * stream may be NULL. May be called again for another stream.
+ * What commands (exec:) and ag2-ask are told: AG2_STORE, AG2_STREAM, AG2_NAME, AG2_CONFIG, and AG2_MODEL: model (of -m), else
+ * that of the turn that runs us, else the agent file's, else it stays as it is. store and stream may be NULL. May be called
+ * again for another stream.
  */
 void upkeep_cmd_env(struct upkeep_cmd *c, const struct store *store, const char *stream, const char *model);
 
-/* How to ask for this part ("compact", "aggregate:1"); model, of -m, may be NULL. Borrows c. */
+/* How to ask for this part ("agent", "compact", "aggregate:1"); model, of -m, may be NULL. Borrows c. */
 struct upkeep_model upkeep_cmd_model(const struct upkeep_cmd *c, const char *model, const char *part);
 
 /* For usage texts and completion, what is behind the options. */

@@ -1,8 +1,9 @@
-# Whole sessions of AG2 (golden/session.jsonl), turn by turn: on the store that its turn began with, the same question and the
-# same model give the same events in the same order, and the same reaches the model. Upkeep is left out: it has its own tests.
+# Whole sessions of AG2 (golden/session.jsonl): the same questions, the same model and the same upkeep give the same events in
+# the same order and the same store after each turn, and the same reaches the models.
 
 load helper
 load scripted
+load golden
 
 SESSION=$BATS_TEST_DIRNAME/golden/session.jsonl
 
@@ -11,53 +12,50 @@ setup() {
 	export AG2_STORE=disk:$TMP/st
 	tool add 'jq ".a + .b"'
 	tool warn 'args=$(cat); ag2-store log alert "$AG2_STREAM" --severity "$(echo "$args" | jq -r .severity)" --source monitor "$(echo "$args" | jq -r .message)"; printf raised'
-	cat >A.yaml <<-'END'
-		name: scribe
-		prompt: You are a scribe.
-		knowledge: {}
-		tools: [./add, ./warn]
-	END
-	cat >B.yaml <<-'END'
-		name: scribe
-		prompt: You are a scribe.
-		knowledge:
-		  expose_tool: false
-		assembly: [working-memory, episodic-memory: {max_episodes: 2}, alert, sliding-window: {max_events: 12, transparent: true}]
-		tools: [./add, ./warn]
-	END
-	cat >C.yaml <<-'END'
-		name: scribe
-		prompt: You are a scribe.
-		knowledge: {}
-		assembly: [conversation]
-	END
 }
 
-# What is not compared: times, key order, the wording of SKILL.md; AG2's add answers with a number as data, ours with its text.
+# begin CASE [LINE...]: LINEs are lines of `knowledge` in the agent file; the model of upkeep answers what is in upkeep.N, and
+# keeps what it was given.
+begin() {
+	jq -c --arg c "$1" 'select(.name | startswith($c))' "$SESSION" >case
+	shift
+	{
+		printf '%s\n' 'name: scribe' 'prompt: You are a scribe.' 'knowledge:' '  expose_tool: true'
+		[ $# -eq 0 ] || printf '  %s\n' "$@"
+	} >agent.yaml
+	cat >upkeep.sh <<-'END'
+		echo x >>upkept
+		n=$(wc -l <upkept)
+		jq -j '.data.parts[0].content' >"upkeep.given.$n"
+		cat "upkeep.$n"
+	END
+	rm -f upkept upkeep.*[0-9]
+	stream=$(jq -r .stream_id case)
+}
+
+# upkeep_says TEXT...: a call after the other.
+upkeep_says() {
+	local n=1
+	for text; do
+		printf '%s' "$text" >"upkeep.$n"
+		n=$((n + 1))
+	done
+}
+
+# What is not compared: times, key order, the wording of SKILL.md, whether a call without a usage is counted; AG2's add answers
+# with a number as data, ours with its text.
 normal() {
-	jq -cS 'walk(if type == "object" then del(.created_at) else . end) |
+	jq -cS 'walk(if type == "object" then del(.created_at, .llm_calls) else . end) |
 		walk(if type == "object" and (.["__event__"] // "" | endswith("DataInput"))
 			then {"__event__": "ag2.events.input_events.TextInput", metadata: {}, content: (.data | tostring)} else . end) |
 		walk(if type == "string" and test("\n---\n.initialized") then "(SKILL.md)\n---\n" + (split("---\n")[-1]) else . end)'
-}
-
-# The store as this turn finds it.
-fill_store() {
-	local path
-	rm -rf st
-	[ "$(jq '.before | length' turn)" -eq 0 ] && return
-	ag2-store init --name scribe
-	jq -r '.before | keys[]' turn >paths
-	while read -r path; do
-		jq -j --arg p "$path" '.before[$p]' turn | ag2-store write "$path"
-	done <paths
 }
 
 # The model's answers of this turn: each response with the usage before it; one that halting made is not the model's.
 script_model() {
 	local n i
 	model_init
-	jq -c '[.events[] | select(.type | test("UsageEvent|ModelResponse"))] |
+	jq -c '[.events[] | select(.type | test("UsageEvent|ModelResponse")) | select(.data.kind != "compaction")] |
 		reduce .[] as $e ([[]]; .[-1] += [$e] | if $e.type | endswith("ModelResponse") then . + [[]] else . end) |
 		.[] | select(length > 0) |
 		select(.[-1].data.message == null or (.[-1].data.message.content | startswith("HALTED") | not))' turn >answers
@@ -68,27 +66,19 @@ script_model() {
 }
 
 play() {
-	local case=$1 n=$2 stream ask want before
-	jq -c --arg c "$case" --argjson n "$n" 'select(.name | startswith($c)) | .stream_id as $s | .turns[$n] | .stream = $s' \
-		"$SESSION" >turn
-	stream=$(jq -r .stream turn)
+	local n=$1 ask want=0
+	jq -c --argjson n "$n" '.turns[$n]' case >turn
 	ask=$(jq -r .ask turn)
-	fill_store
 	script_model
-	before=0
-	if ag2-store exists "/log/$stream.jsonl"; then
-		before=$(ag2-store log cat --current "$stream" | wc -l)
-	fi
-	want=0
+	paid=$(ag2-store cat "/log/$stream.jsonl" 2>/dev/null | grep -c '"kind": "compaction"' || true)
 	jq -e '.reply | startswith("HALTED")' turn >/dev/null && want=3
-	run --separate-stderr ag2-ask --as-ag2 -c "$case.yaml" -m "$MODEL" --stream "$stream" --no-stream "$ask"
+	run --separate-stderr bash -c 'exec ag2-ask --as-ag2 -c agent.yaml --status-fd 3 "$@" 3>told' sh -m "$MODEL" --stream "$stream" --no-stream "$ask"
 	status_is $want
 	output_is "$(jq -r .reply turn)"
-	ag2-store log cat --current "$stream" | tail -n "+$((before + 1))" | normal >got
-	jq -c '.events[]' turn | normal >want
-	diff want got
+	[ "$stderr" = "" ] || fail "$stderr"
 	compare_calls
-	compare_paths "$stream"
+	compare_told
+	compare_store
 }
 
 # For each call the prompts and the classes of the events.
@@ -103,28 +93,86 @@ compare_calls() {
 	done
 }
 
-# The files that the turn leaves, but for those that upkeep writes.
-compare_paths() {
-	diff <(jq -r '.after[]' turn | grep -v 'dropped\|^/memory') \
-		<(ag2-store ls -R | grep -v '/$\|SKILL.md\|dropped\|^/memory')
+# A compaction sees what the one before it cost: `paid` usage events more than AG2's.
+compare_told() {
+	diff <(jq -c --argjson n "$paid" '.events[] | select(.type | test("lifecycle")) |
+		if .type | test("Compaction") then .data |= with_entries(if .key | test("event_count|events_before") then .value += $n else . end)
+		else . end' turn | normal) <(normal <told)
 }
 
-@test "AG2's session with its defaults: text, tools, notes, a missing tool" {
+# Every file that the turn leaves, its events in the order of the log. Ours also logs what a compaction cost.
+compare_store() {
+	jq -r '.store | keys[]' turn | same_names >want.names
+	ag2-store ls -R -1 | grep -v '/$' | grep -v 'SKILL.md$' | sed 's|^/*|/|' >paths
+	same_names <paths >got.names
+	diff want.names got.names
+	paste <(jq -r '.store | keys[]' turn) paths >pairs
+	while IFS="$(printf '\t')" read -r want got; do
+		jq -j --arg p "$want" '.store[$p]' turn >want
+		ag2-store cat "$got" >got
+		case $got in
+		/log/*)
+			normal <want >want.events
+			jq -c 'select(.data.kind != "compaction")' got | normal | diff want.events - || fail "turn: $got" ;;
+		*) diff want got || fail "turn: $got" ;;
+		esac
+	done <pairs
+}
+
+# An episode has the time in its name.
+same_names() {
+	sed 's/[0-9]*T[0-9]*_/TIME_/'
+}
+
+# The prompts of aggregation: what was put in.
+compare_given() {
+	local i n
+	n=$(jq '.aggregate_prompts | length' case)
+	[ "$(wc -l <upkept)" -eq "$n" ]
+	for i in $(seq "$n"); do
+		jq -j ".aggregate_prompts[$((i - 1))]" case | inserted /dev/stdin | rendered >want
+		inserted "upkeep.given.$i" | rendered >got
+		diff want got || fail "prompt $i"
+	done
+}
+
+# AG2's add answers with data, and the wording of SKILL.md is not compared, whole or shortened.
+rendered() {
+	sed -e "s/DataInput(data=5)/TextInput(content='5')/g" -e "s/# scribe Knowledge Store[^']*' (len=[0-9]*)/SKILL'/g" \
+		-e 's/# scribe Knowledge Store.*\\n---\\n/SKILL\\n---\\n/'
+}
+
+@test "AG2's session with its defaults: text, tools, notes, a missing tool, memory after each turn, and a tail of events" {
+	begin A 'compact: tail-window:6' 'compact_trigger: {max_events: 10}' \
+		'aggregate: {strategy: working-memory, model: "exec:sh upkeep.sh"}' 'aggregate_trigger: {on_end: true}'
+	echo 'tools: [./add, ./warn]' >>agent.yaml
+	upkeep_says 'MEM v1' 'MEM v2' 'MEM v3' 'MEM v4' 'MEM v5'
 	for n in 0 1 2 3 4; do
-		play A $n
+		play $n
 	done
-}
-
-@test "AG2's session with memory, episodes, alerts, a window and a halt" {
+	compare_given
+	# Another stream of the same store: memory, episodes, alerts, a window and a halt.
+	begin B 'aggregate: {strategy: conversation-summary, model: "exec:sh upkeep.sh"}' 'aggregate_trigger: {every_n_turns: 2}'
+	sed -i 's/expose_tool: true/expose_tool: false/' agent.yaml
+	echo 'assembly: [working-memory, episodic-memory: {max_episodes: 2}, alert, sliding-window: {max_events: 12, transparent: true}]' >>agent.yaml
+	echo 'tools: [./add, ./warn]' >>agent.yaml
+	upkeep_says 'MEM B1' 'MEM B2' 'MEM B3'
 	for n in 0 1 2 3; do
-		play B $n
+		play $n
 	done
+	[ "$(wc -l <upkept)" -eq 2 ]
 }
 
 @test "AG2's session with the conversation policy and summaries" {
+	begin C 'compact: {strategy: summarize, target: 2, model: "exec:sh upkeep.sh"}' 'compact_trigger: {max_events: 4}'
+	echo 'assembly: [conversation]' >>agent.yaml
+	jq -nc '{type: "ag2.events.types.ModelResponse", data: {message: {"__event__": "ag2.events.types.ModelMessage", content: "SUM 1"},
+		model: "scripted-1", provider: "scripted", usage: {"__dataclass__": "ag2.events.types.Usage", data: {total_tokens: 9}}}}' >usage
+	upkeep_says "$(cat usage)" 'SUM 2' 'SUM 3'
 	for n in 0 1 2 3 4; do
-		play C $n
+		play $n
 	done
+	[ "$(wc -l <upkept)" -eq 3 ]
 }
 
 # maps PROVIDER KEY FILTER: each whole history, answered ones too, as a request of it would say it. FILTER makes of a body what AG2

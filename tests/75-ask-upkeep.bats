@@ -93,6 +93,30 @@ X
 	[ "$(jq -r '.data.summary // empty' "$log")" = short ]
 }
 
+@test "in a list with models of their own too; a command of upkeep is told which model the turn has" {
+	agent 'aggregate:' '- {strategy: working_memory, model: "exec:echo own"}' '- conversation_summary' '- "exec:printf %s \"$AG2_MODEL\" >told"' \
+		'aggregate_trigger: {on_end: true}' 'compact: {strategy: summarize, target: 1, model: "exec:echo own"}' 'compact_trigger: {max_events: 2}'
+	ask -m 'exec:echo given' one
+	[ "$(cat state/memory/working.md)" = own ]
+	[ "$(cat state/memory/conversations/*)" = given ]
+	[ "$(cat told)" = "exec:echo given" ]
+	AG2_MODEL='exec:echo env' ask two
+	[ "$(cat state/memory/conversations/*)" = answer ]
+	[ "$(cat told)" = "exec:echo answer" ]
+	[ "$(jq -r '.data.summary // empty' "$log")" = own ]
+	ag2-aggregate -c agent.yaml --stream s --reset
+	ag2-aggregate -c agent.yaml --stream s -m 'exec:echo all'
+	[ "$(cat state/memory/working.md state/memory/conversations/*)" = allall ]
+	# --base-url and certificates are for the same ones
+	agent 'write_event_log: false' 'aggregate:' '- {strategy: working_memory, model: "exec:echo own"}' \
+		'- {strategy: conversation_summary}' 'aggregate_trigger: {on_end: true}'
+	printf '#!/bin/sh\nenv | grep ^AG2_TURN >>"%s/turn"\nexec "%s/ag2-ask" "$@"\n' "$TMP" "$BIN" >spy
+	chmod +x spy
+	AG2_TURN_MODEL=stale AG2_ASK=$TMP/spy ag2-ask -c agent.yaml --base-url http://x --cacert /dev/null three
+	[ "$(sort -u turn | paste -sd ' ')" = "AG2_TURN_BASE_URL=http://x AG2_TURN_CACERT=/dev/null" ]
+	[ "$(cat state/memory/working.md)" = own ]
+}
+
 @test "log ls -l shows the last success, an older failure, and a run that did not end" {
 	export AG2_NOW=1780000000
 	agent 'compact: "tail-window:1"' 'compact_trigger: {max_events: 2}'

@@ -8,7 +8,7 @@
 struct aggregates {
 	struct upkeep_cmd cmd;
 	struct aggregate *items;	/* one for each strategy */
-	char **parts;			/* which model of the agent file each has; NULL: the agent's */
+	char **parts;			/* which model of the agent file each has */
 	size_t n;
 	const char *url, *model;	/* of -s and -m */
 	long jobs, max_calls;		/* of --all; below 0: not given */

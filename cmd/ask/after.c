@@ -31,15 +31,24 @@ set_cassette(struct env_list *l, const struct after *a)
 	env_add(l, a->record ? xstrdup("AG2_REPLAY") : xasprintf("AG2_REPLAY=%s", a->replay));
 }
 
+/* A name alone, where nothing is given, takes out what a turn around us left there. */
 static void
-model_env(struct env_list *l, const struct after *a, bool own_model)
+set_turn(struct env_list *l, const char *name, const char *value)
+{
+	env_add(l, value != NULL ? xasprintf("%s=%s", name, value) : xstrdup(name));
+}
+
+/* What is only for parts without a model of their own is sorted out by ag2-ask --model-of: see use_turn. */
+static void
+model_env(struct env_list *l, const struct after *a)
 {
 	const struct model_options *o = a->given;
 
-	if (!own_model) {
-		env_set(l, "AG2_BASE_URL", o->base_url);
-		env_set(l, "CURL_CA_BUNDLE", o->cacert);
-	}
+	set_turn(l, "AG2_TURN_MODEL", o->model);
+	set_turn(l, "AG2_TURN_BASE_URL", o->base_url);
+	set_turn(l, "AG2_TURN_CACERT", o->cacert);
+	set_turn(l, "AG2_TURN_CERT", o->cert);
+	set_turn(l, "AG2_TURN_CERT_KEY", o->cert_key);
 	set_seconds(l, "AG2_TIMEOUT", o->timeout);
 	set_seconds(l, "AG2_CONNECT_TIMEOUT", o->connect_timeout);
 	set_seconds(l, "AG2_FIRST_BYTE_TIMEOUT", o->first_byte_timeout);
@@ -59,60 +68,63 @@ struct arguments {
 static void
 add_option(struct arguments *l, const char *name, const char *value)
 {
-	if (value != NULL)
-		l->items[l->n++] = xasprintf("%s=%s", name, value);
+	l->items[l->n++] = value != NULL ? xasprintf("%s=%s", name, value) : xstrdup(name);
 }
 
 static void
-run_program(const struct after *a, const char *name, bool own_model, const char *extra)
+run_program(const struct after *a, const char *name, struct arguments *args)
 {
-	struct arguments args = { .n = 0 };
 	struct env_list env = { .items = NULL };
-	struct run r = { .argv = args.items, .input = "", .output_fd = 2, .keep_fd = a->status_fd };
+	struct run r = { .argv = args->items, .input = "", .output_fd = 2, .keep_fd = a->status_fd };
 	struct err e = ERR_INIT;
 
-	args.items[args.n++] = cli_program(NULL, name);
-	add_option(&args, "--config", a->agent->file);
-	add_option(&args, "--store", store_url(a->store));
-	add_option(&args, "--stream", a->stream);
+	args->items[0] = cli_program(NULL, name);
+	add_option(args, "--config", a->agent->file);
+	add_option(args, "--store", store_url(a->store));
+	add_option(args, "--stream", a->stream);
 	if (a->status_fd >= 0)
-		args.items[args.n++] = xasprintf("--status-fd=%d", a->status_fd);
-	if (!own_model)
-		add_option(&args, "--model", a->given->model);
-	if (extra != NULL)
-		args.items[args.n++] = xstrdup(extra);
-	model_env(&env, a, own_model);
+		args->items[args->n++] = xasprintf("--status-fd=%d", a->status_fd);
+	model_env(&env, a);
 	env_add(&env, NULL);
 	r.env = (const char *const *)env.items;
 	if (run(&r, &e) < 0 && !run_interrupted())
 		log_warn("%s", e.msg);
 	env_release(&env);
-	while (args.n > 0)
-		free(args.items[--args.n]);
+	while (args->n > 0)
+		free(args->items[--args->n]);
 }
 
-static bool
-aggregates_name_models(const struct agent *a)
+static void
+aggregate(const struct after *a)
 {
-	size_t i;
+	struct arguments args = { .n = 1 };
 
-	for (i = 0; i < a->aggregates_n; i++)
-		if (a->aggregates[i].model.provider != NULL)
-			return true;
-	return false;
+	if (a->as_ag2) {
+		add_option(&args, "--all-events", NULL);
+		add_option(&args, "--keep-all", NULL);
+	}
+	run_program(a, "ag2-aggregate", &args);
+}
+
+static void
+compact(const struct after *a)
+{
+	struct arguments args = { .n = 1 };
+
+	add_option(&args, "--in-place", NULL);
+	run_program(a, "ag2-compact", &args);
 }
 
 /* ---- without a log ---- */
 
-/* The model of the file's entry must not be overruled by AG2_MODEL, which tells commands the agent's. */
 static void
-asking_env(struct env_list *l, const struct after *a, bool own_model)
+asking_env(struct env_list *l, const struct after *a)
 {
 	size_t i;
 
-	model_env(l, a, own_model);
+	model_env(l, a);
 	for (i = 0; a->env[i] != NULL; i++)
-		env_add(l, strncmp(a->env[i], "AG2_MODEL=", 10) == 0 ? xstrdup("AG2_MODEL") : xstrdup(a->env[i]));
+		env_add(l, xstrdup(a->env[i]));
 	env_add(l, NULL);
 }
 
@@ -120,7 +132,6 @@ static void
 aggregate_turn(const struct after *a, size_t i, char *ask, const char *turn)
 {
 	const struct upkeep *u = &a->agent->aggregates[i];
-	bool own_model = u->model.provider != NULL;
 	struct aggregate g = { .trigger = aggregate_trigger_of(u), .env = a->env, .on_bad = JSONL_BAD_ONCE,
 		.run = { .agent = a->agent->name, .status_fd = a->status_fd } };
 	struct env_list env = { .items = NULL };
@@ -128,9 +139,8 @@ aggregate_turn(const struct after *a, size_t i, char *ask, const char *turn)
 	struct err e = ERR_INIT;
 
 	aggregate_spec_copy(&g.spec, a->agent, i);
-	asking_env(&env, a, own_model);
-	g.model = (struct upkeep_model){ .ask = ask, .model = own_model ? NULL : a->given->model, .part = part,
-		.env = (const char *const *)env.items };
+	asking_env(&env, a);
+	g.model = (struct upkeep_model){ .ask = ask, .part = part, .env = (const char *const *)env.items };
 	if (aggregate_events(&g, a->store, turn, a->events, &e) < 0 && !run_interrupted())
 		log_warn("%s: %s", g.spec.key, e.msg);
 	aggregate_spec_release(&g.spec);
@@ -163,7 +173,7 @@ after_turn(const struct after *a)
 		return;
 	}
 	if (a->agent->aggregates_n > 0 && !run_interrupted())
-		run_program(a, "ag2-aggregate", aggregates_name_models(a->agent), NULL);
+		aggregate(a);
 	if (a->agent->compact.choice.strategy != NULL && !run_interrupted())
-		run_program(a, "ag2-compact", a->agent->compact.model.provider != NULL, "--in-place");
+		compact(a);
 }

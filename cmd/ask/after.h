@@ -10,10 +10,11 @@ struct after {
 	struct store *store;
 	const char *stream;		/* NULL: there is no log (write_event_log: false), and ... */
 	const struct event_list *events;	/* ... these are the turn */
-	const struct model_options *given;	/* limits are for all parts, model, base_url and cacert for one that names no model of its own */
+	const struct model_options *given;	/* limits are for all parts, the rest for those that name no model of their own */
 	const char *record, *replay;	/* cassettes; NULL */
 	const char *const *env;		/* of commands, as struct run has it */
 	int status_fd;			/* below 0: none */
+	bool as_ag2;			/* a strategy is given the whole log each time, and each episode is kept */
 };
 
 /*

@@ -7,6 +7,60 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A model given here keeps what the file says of the provider, unless it is another one. */
+static void
+use_model(struct llm_config *c, const char *text, int status)
+{
+	struct llm_config fresh = { .temperature = -1 };
+	struct err e = ERR_INIT;
+
+	if (llm_config_parse(&fresh, text, &e) < 0)
+		log_die(status, "%s", e.msg);
+	if (c->provider != NULL && strcmp(c->provider, fresh.provider) == 0) {
+		free(c->model);
+		c->model = xstrdup(fresh.model);
+		if (strcmp(c->provider, "exec") == 0) {
+			free(c->cwd);
+			c->cwd = NULL;
+		}
+		llm_config_release(&fresh);
+		return;
+	}
+	llm_config_release(c);
+	*c = fresh;
+}
+
+static void
+use_text(char **at, const char *given)
+{
+	if (given == NULL)
+		return;
+	free(*at);
+	*at = xstrdup(given);
+}
+
+static void
+use_certificate(struct llm_config *c, const char *cert, const char *key)
+{
+	if (cert != NULL)
+		use_text(&c->cert_key, "");	/* that of the file belongs to another certificate */
+	use_text(&c->cert, cert);
+	use_text(&c->cert_key, key);
+}
+
+/* What the command line of a turn said of its model holds for every part that names none; see cmd/ask/after.c. */
+static void
+use_turn(struct agent *a)
+{
+	const char *model = cli_env("AG2_TURN_MODEL");
+
+	if (model != NULL)
+		use_model(&a->model, model, 78);
+	use_text(&a->model.base_url, cli_env("AG2_TURN_BASE_URL"));
+	use_text(&a->model.cacert, cli_env("AG2_TURN_CACERT"));
+	use_certificate(&a->model, cli_env("AG2_TURN_CERT"), cli_env("AG2_TURN_CERT_KEY"));
+}
+
 /* The model of that part, which is the agent's unless the file names another. */
 static struct llm_config *
 model_of(struct agent *a, const char *part, const struct opts *usage)
@@ -14,14 +68,19 @@ model_of(struct agent *a, const char *part, const struct opts *usage)
 	struct llm_config *own = NULL;
 	long i = 0;
 
-	if (strcmp(part, "compact") == 0)
+	if (strcmp(part, "agent") == 0)
+		own = NULL;
+	else if (strcmp(part, "compact") == 0)
 		own = &a->compact.model;
 	else if (strncmp(part, "aggregate", 9) == 0 && (part[9] == '\0' ||
 	    (part[9] == ':' && parse_long(part + 10, "--model-of", &i, NULL) == 0 && i >= 0)))
 		own = (size_t)i < a->aggregates_n ? &a->aggregates[i].model : NULL;
 	else
-		cli_usage(usage, "--model-of: there is no part '%s' (compact, aggregate, aggregate:N)", part);
-	return own != NULL && own->provider != NULL ? own : &a->model;
+		cli_usage(usage, "--model-of: there is no part '%s' (agent, compact, aggregate, aggregate:N)", part);
+	if (own != NULL && own->provider != NULL)
+		return own;
+	use_turn(a);
+	return &a->model;
 }
 
 /* Only the model of $AG2_CONFIG is meant where the stream, with its prompts, comes from elsewhere. */
@@ -49,29 +108,6 @@ read_agent(struct agent *a, const char *file, const struct model_options *o, con
 		a->name = name;
 		a->model = model;
 	}
-}
-
-/* A model given here keeps what the file says of the provider, unless it is another one. */
-static void
-use_model(struct llm_config *c, const char *text, int status)
-{
-	struct llm_config fresh = { .temperature = -1 };
-	struct err e = ERR_INIT;
-
-	if (llm_config_parse(&fresh, text, &e) < 0)
-		log_die(status, "%s", e.msg);
-	if (c->provider != NULL && strcmp(c->provider, fresh.provider) == 0) {
-		free(c->model);
-		c->model = xstrdup(fresh.model);
-		if (strcmp(c->provider, "exec") == 0) {
-			free(c->cwd);
-			c->cwd = NULL;
-		}
-		llm_config_release(&fresh);
-		return;
-	}
-	llm_config_release(c);
-	*c = fresh;
 }
 
 static void
@@ -108,15 +144,6 @@ use_limits(struct llm_config *c, const struct model_options *o)
 	use_retries(&c->retries, o->retries);
 }
 
-static void
-use_file(char **at, const char *given)
-{
-	if (given == NULL)
-		return;
-	free(*at);
-	*at = xstrdup(given);
-}
-
 /* The variables are those of curl(1). */
 static void
 use_certificates(struct llm_config *c, const struct model_options *o)
@@ -125,16 +152,13 @@ use_certificates(struct llm_config *c, const struct model_options *o)
 	const char *value;
 	size_t i;
 
-	use_file(&c->cacert, o->cacert);
+	use_text(&c->cacert, o->cacert);
 	for (i = 0; c->cacert == NULL && i < sizeof(names) / sizeof(names[0]); i++) {
 		value = cli_env(names[i]);
 		if (value != NULL && !http_trusts(value))
-			use_file(&c->cacert, value);
+			use_text(&c->cacert, value);
 	}
-	if (o->cert != NULL)
-		use_file(&c->cert_key, "");	/* that of the file belongs to another certificate */
-	use_file(&c->cert, o->cert);
-	use_file(&c->cert_key, o->cert_key);
+	use_certificate(c, o->cert, o->cert_key);
 	if (c->cert_key != NULL && c->cert == NULL)
 		log_die(78, "there is a key for a certificate (cert_key), but no certificate (cert)");
 }
@@ -146,14 +170,11 @@ choose_model(struct llm_config *c, const struct model_options *o, bool of_file)
 
 	if (o->model != NULL)
 		use_model(c, o->model, 64);
-	else if (model != NULL && (c->provider == NULL || !of_file))
+	else if (model != NULL && (c->provider == NULL || (!of_file && o->part == NULL)))
 		use_model(c, model, 78);
 	if (c->provider == NULL)
 		log_die(78, "no model is configured; try -m openai:gpt-5 (its key in OPENAI_API_KEY), or 'model:' in the agent file");
-	if (base_url != NULL) {
-		free(c->base_url);
-		c->base_url = xstrdup(base_url);
-	}
+	use_text(&c->base_url, base_url);
 	use_limits(c, o);
 	use_certificates(c, o);
 }

@@ -17,8 +17,8 @@ struct model_options {
 /* The agent of the file, else (NULL) one that has nothing. On failure the program ends, as with those below. */
 void read_agent(struct agent *a, const char *file, const struct model_options *o, const struct opts *usage);
 /*
- * of_file: the file was named on the command line, so that its model comes before that of the environment. Limits come from
- * the environment (AG2_TIMEOUT, ...) where they are not given.
+ * of_file: the file was named on the command line, so that its model comes before that of the environment, as that of a part
+ * does. Limits come from the environment (AG2_TIMEOUT, ...) where they are not given.
  */
 void choose_model(struct llm_config *c, const struct model_options *o, bool of_file);
 

@@ -34,7 +34,7 @@ struct digest {
 	struct buf summary;		/* so far */
 	struct buf piece;		/* rendered events that are not in it yet */
 	uint64_t given;			/* code points of all that it is to stand for */
-	uint64_t events;
+	uint64_t events;		/* that it stands for */
 };
 
 /* ---- asking ---- */
@@ -161,16 +161,13 @@ is_kept(const struct cut *cut, uint64_t offset)
 static int
 add_summary(struct digest *d, struct event *ev, struct err *e)
 {
-	struct json_object *data = event_data(ev, e), *count;
+	struct json_object *data = event_data(ev, e);
 	const char *text;
 	size_t len;
 
 	if (data == NULL)
 		return -1;
 	text = json_get_text(data, "summary", &len);
-	count = json_get(data, "event_count");
-	if (count != NULL && json_object_is_type(count, json_type_int) && json_object_get_int64(count) > 0)
-		d->events += (uint64_t)json_object_get_int64(count);
 	if (text == NULL || len == 0)
 		return 0;
 	if (d->summary.len > 0)
@@ -187,11 +184,29 @@ add_event(struct digest *d, struct event *ev, struct err *e)
 
 	if (event_render(&d->piece, ev, e) < 0)
 		return -1;
-	d->events++;
 	d->given += utf8_count(d->piece.data + before, d->piece.len - before);
 	if (d->piece.len > before)
 		buf_addch(&d->piece, '\n');
 	return 0;
+}
+
+/* Logged by an earlier summarize; AG2 logs no such thing. */
+static bool
+is_own_cost(struct event *ev)
+{
+	struct json_object *data = ev->type->flags & EV_USAGE ? event_data(ev, NULL) : NULL;
+	size_t len;
+	const char *kind = data != NULL ? json_get_text(data, "kind", &len) : NULL;
+
+	return kind != NULL && strcmp(kind, "compaction") == 0;
+}
+
+/* As AG2 counts: telemetry and the earlier summary are events too. */
+static void
+count_event(struct digest *d, struct event *ev)
+{
+	if (!is_kept(&d->job->cut, ev->offset) && !is_own_cost(ev))
+		d->events++;
 }
 
 /* Reads from *at on until a piece is full; summaries only, or events only. */
@@ -209,6 +224,8 @@ read_piece(struct digest *d, bool summaries, uint64_t *at, struct err *e)
 		*at = ev.offset + ev.len;
 		before = d->piece.len;
 		rc = 0;
+		if (!summaries)
+			count_event(d, &ev);
 		if (summaries && (ev.type->flags & EV_SUMMARY))
 			rc = add_summary(d, &ev, &why);
 		else if (!summaries && (ev.type->flags & EV_CONVERSATIONAL) && !(ev.type->flags & EV_SUMMARY) && !is_kept(&j->cut, ev.offset))
