@@ -238,6 +238,7 @@ struct output {
 	struct request_watch watch;
 	bool broken;		/* standard output is a pipe that nobody reads any more */
 	char last;		/* byte of the answer's text */
+	size_t files;		/* of the last response */
 };
 
 static int
@@ -261,13 +262,30 @@ print_text(void *arg, const char *text, size_t len, struct err *e)
 	return flush_output(out, e);
 }
 
+static void
+see_event(struct output *out, const char *line, size_t len)
+{
+	struct json_object *data;
+	struct event ev;
+
+	if (event_view(&ev, line, len, NULL) < 0)
+		return;
+	if (o.verbose || o.json || (ev.type->flags & EV_RESPONSE)) {
+		data = event_data(&ev, NULL);
+		if (o.verbose)
+			say_event(&ev, data);
+		if (o.json)
+			json_note(&ev, data);
+		if (ev.type->flags & EV_RESPONSE)
+			out->files = json_count(json_get(data, "files"));
+	}
+	event_release(&ev);
+}
+
 static int
 print_event(void *arg, const char *line, size_t len, struct err *e)
 {
-	if (o.verbose)
-		say_event(line, len);
-	if (o.json)
-		json_note(line, len);
+	see_event(arg, line, len);
 	if (!o.events)
 		return 0;
 	cli_write(line, len);
@@ -385,7 +403,7 @@ read_schema(const char *path)
 
 /* An answer that is not what it seems, or none to be seen. The reason it ended for is the provider's word. */
 static void
-tell_end(const struct turn *t)
+tell_end(const struct turn *t, size_t files)
 {
 	const char *reason = t->finish_reason != NULL ? t->finish_reason : "not given";
 	enum llm_end end = llm_end_of(t->finish_reason);
@@ -395,7 +413,9 @@ tell_end(const struct turn *t)
 		;
 	if (t->halted)
 		return;
-	if (i == t->answer.len)
+	if (files > 0 && !o.json && !o.events)
+		log_warn("the answer has %zu file%s: --json and --events print files, and a log holds them", files, files == 1 ? "" : "s");
+	if (files == 0 && i == t->answer.len)
 		log_warn("the answer is empty (finish_reason %.100s)", reason);
 	else if (end == LLM_END_CUT)
 		log_warn("the answer was cut off (finish_reason %.100s)", reason);
@@ -420,7 +440,7 @@ run_turn(struct turn *t, struct output *out)
 	if (o.json)
 		print_json(t);
 	out_flush();
-	tell_end(t);
+	tell_end(t, out->files);
 	if (t->log_failed) {
 		tell_log_failed(t);
 		return 74;

@@ -151,8 +151,8 @@ add_response_lines(struct buf *lines, const struct llm_reply *r)
 		build_usage(lines, &r->usage, "model_call", r->model, r->provider, r->finish_reason);
 		buf_addch(lines, '\n');
 	}
-	build_response(lines, r->message ? &message : NULL, r->calls, r->calls_n, r->has_usage ? &r->usage : &none, r->model,
-	    r->provider, r->finish_reason);
+	build_response(lines, &(struct response){ r->message ? &message : NULL, r->calls, r->calls_n, r->has_usage ? &r->usage : &none, r->model,
+	    r->provider, r->finish_reason, r->files });
 	buf_addch(lines, '\n');
 }
 
@@ -406,7 +406,7 @@ obey(struct turn *t, struct event *halt, bool is_new, struct err *e)
 		goto out;
 	buf_reset(&line);
 	answer = text_of(&t->answer);
-	build_response(&line, &answer, NULL, 0, NULL, NULL, NULL, NULL);
+	build_response(&line, &(struct response){ .message = &answer });
 	buf_addch(&line, '\n');
 	t->halted = true;
 	rc = emit(t, &line, e);

@@ -1,7 +1,5 @@
 #include "answer_json.h"
 
-#include "event/event.h"
-
 static struct json_object *calls, *usage, *last;	/* last: the data of the last response */
 
 static struct json_object *
@@ -64,25 +62,37 @@ note_result(struct json_object *data, bool failed)
 }
 
 void
-json_note(const char *line, size_t len)
+json_note(const struct event *ev, struct json_object *data)
 {
-	struct json_object *data;
-	struct event ev;
+	unsigned flags = ev->type->flags;
 
-	if (event_view(&ev, line, len, NULL) < 0)
-		return;
-	data = event_data(&ev, NULL);
-	if (ev.type->flags & EV_USAGE) {
+	if (flags & EV_USAGE) {
 		note_usage(data);
-	} else if (ev.type->flags & EV_RESPONSE) {
+	} else if (flags & EV_RESPONSE) {
 		json_object_put(last);
 		last = json_object_get(data);
-	} else if ((ev.type->flags & EV_CALL) && !(ev.type->flags & EV_BUILTIN_CALL)) {
+	} else if ((flags & EV_CALL) && !(flags & EV_BUILTIN_CALL)) {
 		note_call(data);
-	} else if (ev.type->flags & EV_RESULT) {
-		note_result(data, (ev.type->flags & EV_ERROR_RESULT) != 0);
+	} else if (flags & EV_RESULT) {
+		note_result(data, (flags & EV_ERROR_RESULT) != 0);
 	}
-	event_release(&ev);
+}
+
+/* What the last response holds beside text: the bytes in base64. */
+static struct json_object *
+files(void)
+{
+	struct json_object *list = json_object_new_array(), *all = json_get(last, "files"), *data, *file;
+	size_t i;
+
+	for (i = 0; i < json_count(all); i++) {
+		data = json_get(json_object_array_get_idx(all, i), "data");
+		file = json_object_new_object();
+		json_object_object_add(file, "media_type", member(json_get(data, "metadata"), "media_type"));
+		json_object_object_add(file, "data", member(json_get(data, "data"), "__bytes__"));
+		json_object_array_add(list, file);
+	}
+	return list;
 }
 
 void
@@ -94,6 +104,7 @@ json_tell(struct buf *out, const struct buf *answer, const char *stream)
 	json_object_object_add(all, "stop", member(last, "finish_reason"));
 	json_object_object_add(all, "usage", usage);
 	json_object_object_add(all, "calls", calls != NULL ? calls : json_object_new_array());
+	json_object_object_add(all, "files", files());
 	json_object_object_add(all, "model", member(last, "model"));
 	json_object_object_add(all, "provider", member(last, "provider"));
 	json_object_object_add(all, "stream", stream != NULL ? json_object_new_string(stream) : NULL);

@@ -1,7 +1,6 @@
 #include "verbose.h"
 
 #include "base/log.h"
-#include "event/event.h"
 
 #include <string.h>
 
@@ -26,19 +25,12 @@ say_usage(struct json_object *data)
 }
 
 void
-say_event(const char *line, size_t len)
+say_event(const struct event *ev, struct json_object *data)
 {
-	struct json_object *data;
-	struct event ev;
-
-	if (event_view(&ev, line, len, NULL) < 0)
-		return;
-	data = event_data(&ev, NULL);
-	if (ev.type->flags & EV_USAGE)
+	if (ev->type->flags & EV_USAGE)
 		say_usage(data);
-	else if ((ev.type->flags & EV_CALL) && !(ev.type->flags & EV_BUILTIN_CALL))
+	else if ((ev->type->flags & EV_CALL) && !(ev->type->flags & EV_BUILTIN_CALL))
 		say_text("tool: ", data, "name");
-	else if (ev.type->flags & EV_ERROR_RESULT)
+	else if (ev->type->flags & EV_ERROR_RESULT)
 		say_text("tool failed: ", json_get(data, "error"), "message");
-	event_release(&ev);
 }

@@ -2,9 +2,9 @@
 #ifndef AG2_ASK_VERBOSE_H
 #define AG2_ASK_VERBOSE_H
 
-#include <stddef.h>
+#include "event/event.h"
 
 /* Of a new event. */
-void say_event(const char *line, size_t len);
+void say_event(const struct event *ev, struct json_object *data);
 
 #endif

@@ -225,15 +225,46 @@ add_tool_calls(struct buf *out, const struct buf *calls, double created_at)
 	buf_adds(out, "]}");
 }
 
+struct json_object *
+build_file(const char *base64, size_t len, struct json_object *metadata)
+{
+	struct json_object *file = json_object_new_object(), *data = json_object_new_object(), *bytes = json_object_new_object();
+	struct buf raw = BUF_INIT, text = BUF_INIT;
+
+	base64_decode(&raw, base64, len);
+	base64_encode(&text, raw.data, raw.len);
+	json_object_object_add(bytes, "__bytes__", json_object_new_string_len(text.data, (int)text.len));
+	json_object_object_add(data, "data", bytes);
+	json_object_object_add(data, "metadata", metadata);
+	json_object_object_add(file, "__dataclass__", json_object_new_string("ag2.events.types.BinaryResult"));
+	json_object_object_add(file, "data", data);
+	buf_release(&raw);
+	buf_release(&text);
+	return file;
+}
+
+static void
+add_message(struct buf *out, const struct text *message, double created_at)
+{
+	buf_adds(out, ", \"message\": ");
+	if (message == NULL) {
+		buf_adds(out, "null");
+		return;
+	}
+	open_nested(out, "ModelMessage", created_at);
+	buf_adds(out, ", \"metadata\": {}, \"content\": ");
+	add_text(out, *message);
+	buf_adds(out, "}");
+}
+
 void
-build_response(struct buf *out, const struct text *message, const struct call *calls, size_t n, const struct usage *usage,
-    const char *model, const char *provider, const char *finish_reason)
+build_response(struct buf *out, const struct response *r)
 {
 	struct buf nested = BUF_INIT;
-	bool called = n > 0 || usage != NULL || model != NULL || provider != NULL || finish_reason != NULL;
-	double message_at = message != NULL ? clock_now() : 0, calls_at = 0, created_at;
+	bool called = r->calls_n > 0 || r->usage != NULL || r->model != NULL || r->provider != NULL || r->finish_reason != NULL;
+	double message_at = r->message != NULL ? clock_now() : 0, calls_at = 0, created_at;
 
-	add_calls(&nested, calls, n);
+	add_calls(&nested, r->calls, r->calls_n);
 	if (called)
 		calls_at = clock_now();
 	created_at = clock_now();
@@ -242,28 +273,27 @@ build_response(struct buf *out, const struct text *message, const struct call *c
 	open_record(out, "ModelResponse", created_at);
 	if (!called)
 		add_tool_calls(out, &nested, calls_at);
-	if (usage == NULL)
+	if (r->usage == NULL)
 		add_usage(out, NULL);
-	buf_adds(out, ", \"response_force\": false, \"files\": []");
-	add_optional(out, "model", model, false);
-	add_optional(out, "provider", provider, false);
-	add_optional(out, "finish_reason", finish_reason, false);
+	buf_adds(out, ", \"response_force\": false");
+	if (r->files == NULL)
+		buf_adds(out, ", \"files\": []");
+	add_optional(out, "model", r->model, false);
+	add_optional(out, "provider", r->provider, false);
+	add_optional(out, "finish_reason", r->finish_reason, false);
 	if (called)
 		add_tool_calls(out, &nested, calls_at);
-	if (usage != NULL)
-		add_usage(out, usage);
-	add_optional(out, "model", model, true);
-	add_optional(out, "provider", provider, true);
-	add_optional(out, "finish_reason", finish_reason, true);
-	buf_adds(out, ", \"message\": ");
-	if (message != NULL) {
-		open_nested(out, "ModelMessage", message_at);
-		buf_adds(out, ", \"metadata\": {}, \"content\": ");
-		add_text(out, *message);
-		buf_adds(out, "}}}");
-	} else {
-		buf_adds(out, "null}}");
+	if (r->usage != NULL)
+		add_usage(out, r->usage);
+	add_optional(out, "model", r->model, true);
+	add_optional(out, "provider", r->provider, true);
+	add_optional(out, "finish_reason", r->finish_reason, true);
+	if (r->files != NULL) {
+		buf_adds(out, ", \"files\": ");
+		json_write(out, r->files, JSON_PYTHON);
 	}
+	add_message(out, r->message, message_at);
+	buf_adds(out, "}}");
 	buf_release(&nested);
 }
 

@@ -43,12 +43,22 @@ bool prompt_at_end(struct json_object *data);	/* what the data of a Prompt line 
 void build_request(struct buf *out, const struct text *parts, size_t n);
 /* The same with files behind the texts. */
 void build_media_request(struct buf *out, const struct text *texts, size_t texts_n, const struct media *media, size_t media_n);
+/* What a response holds; what is NULL is not there. */
+struct response {
+	const struct text *message;
+	const struct call *calls;
+	size_t calls_n;
+	const struct usage *usage;
+	const char *model, *provider, *finish_reason;
+	struct json_object *files;	/* an array of build_file() */
+};
 /*
  * With usage (USAGE_NONE where the server sent none), model, provider or finish_reason, or calls: a client's response.
  * With none of them: one that stands in for a model's, such as "HALTED: reason".
  */
-void build_response(struct buf *out, const struct text *message /* NULL: none */, const struct call *calls, size_t n,
-    const struct usage *usage, const char *model, const char *provider, const char *finish_reason);
+void build_response(struct buf *out, const struct response *r);
+/* A file that a model made, a BinaryResult: its bytes in any base64, an object that is taken over with its media_type. */
+struct json_object *build_file(const char *base64, size_t len, struct json_object *metadata);
 void build_usage(struct buf *out, const struct usage *usage, const char *kind, const char *model, const char *provider,
     const char *finish_reason);
 void build_calls(struct buf *out, const struct call *calls, size_t n);		/* ToolCallsEvent */

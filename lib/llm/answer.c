@@ -29,6 +29,7 @@ answer_release(struct answer *a)
 		free(a->calls[i].signature);
 	}
 	free(a->calls);
+	json_object_put(a->files);
 	event_list_release(&a->replay);
 	free(a->model);
 	free(a->finish_reason);
@@ -191,6 +192,20 @@ answer_whole_call(struct answer *a, struct json_object *call, const char *id, co
 	return c;
 }
 
+int
+answer_file(struct answer *a, const char *base64, size_t len, struct json_object *metadata, struct err *e)
+{
+	a->files_size += len;
+	if (a->files_size > ANSWER_MAX) {
+		json_object_put(metadata);
+		return err_set(e, ERR_UNAVAIL, "the files of the answer are larger than %u bytes", ANSWER_MAX);
+	}
+	if (a->files == NULL)
+		a->files = json_object_new_array();
+	json_object_array_add(a->files, build_file(base64, len, metadata));
+	return 0;
+}
+
 void
 answer_replay(struct answer *a, struct buf *line)
 {
@@ -201,6 +216,15 @@ answer_replay(struct answer *a, struct buf *line)
 }
 
 /* ---- the end ---- */
+
+static bool
+is_one_of(const char *word, const char *const *words)
+{
+	for (; *words != NULL; words++)
+		if (strcasecmp(word, *words) == 0)
+			return true;
+	return false;
+}
 
 int
 answer_make_id(char **id, struct err *e)
@@ -232,6 +256,7 @@ static int
 finish_call(struct answer *a, size_t i, struct err *e)
 {
 	struct answer_call *c = &a->calls[i];
+	bool cut = i + 1 == a->calls_n && llm_end_of(a->finish_reason) == LLM_END_CUT;
 	const char *why;
 	size_t at;
 
@@ -240,13 +265,15 @@ finish_call(struct answer *a, size_t i, struct err *e)
 	if (c->arguments.over)
 		return err_set(e, ERR_UNAVAIL, "the arguments of the call of '%.100s' are larger than %u bytes", c->name, ANSWER_MAX);
 	join_halves(&c->arguments);
-	if (strspn(c->arguments.data, " \t\r\n") == c->arguments.len) {
+	if (is_blank(c->arguments.data, c->arguments.len)) {
 		buf_reset(&c->arguments);
 		buf_adds(&c->arguments, "{}");
 	}
+	if (cut && strcmp(c->arguments.data, "{}") == 0)	/* what a call begins with */
+		return err_set(e, ERR_UNAVAIL, "the arguments of the call of '%.100s' were cut at the limit of tokens (%.40s)", c->name, a->finish_reason);
 	if (json_check(c->arguments.data, c->arguments.len, &at, &why) < 0)
 		return err_set(e, ERR_UNAVAIL, "the arguments of the call of '%.100s' are not JSON%s: byte %zu: %s", c->name,
-		    a->finish_reason != NULL && strcmp(a->finish_reason, "length") == 0 ? " (cut at the limit of tokens)" : "", at, why);
+		    cut ? " (cut at the limit of tokens)" : "", at, why);
 	if (c->id == NULL || id_taken(a, i, c->id))
 		return answer_make_id(&c->id, e);
 	return 0;
@@ -277,12 +304,22 @@ take(char **s, const char *otherwise)
 	return t;
 }
 
+static bool
+ends_in_calls(const char *finish_reason)
+{
+	static const char *const reasons[] = { "tool_calls", "function_call", "tool_use", NULL };
+
+	return finish_reason != NULL && is_one_of(finish_reason, reasons);
+}
+
 int
 answer_finish(struct answer *a, const char *provider, const char *model, struct llm_reply *reply, struct err *e)
 {
 	size_t i;
 
 	join_halves(&a->refusal);
+	if (a->calls_n == 0 && a->text.len == 0 && ends_in_calls(a->finish_reason))
+		return err_set(e, ERR_UNAVAIL, "the answer is malformed: it ends to call tools (%.40s), and calls none", a->finish_reason);
 	for (i = 0; i < a->calls_n; i++)
 		if (finish_call(a, i, e) < 0)
 			return -1;
@@ -294,6 +331,8 @@ answer_finish(struct answer *a, const char *provider, const char *model, struct 
 		reply->message = buf_detach(&a->text, &reply->message_len);
 	}
 	hand_over_calls(a, reply);
+	reply->files = a->files;
+	a->files = NULL;
 	reply->replay = a->replay;
 	a->replay = (struct event_list){ .n = 0 };
 	reply->usage = a->usage;
@@ -305,15 +344,6 @@ answer_finish(struct answer *a, const char *provider, const char *model, struct 
 }
 
 /* ---- how it ended ---- */
-
-static bool
-is_one_of(const char *word, const char *const *words)
-{
-	for (; *words != NULL; words++)
-		if (strcasecmp(word, *words) == 0)
-			return true;
-	return false;
-}
 
 enum llm_end
 llm_end_of(const char *finish_reason)

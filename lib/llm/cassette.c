@@ -58,8 +58,8 @@ static int
 check_entry(struct json_object *v, struct err *e)
 {
 	static const char *const keys[] = { "provider", "model", "request", "ask", "contains", "reply", NULL };
-	static const char *const reply_keys[] = { "text", "calls", "usage", "model", "provider", "finish_reason", "events", "replay", "error",
-		"status", NULL };
+	static const char *const reply_keys[] = { "text", "calls", "usage", "model", "provider", "finish_reason", "events", "replay", "files",
+		"error", "status", NULL };
 	struct json_object *reply = json_get(v, "reply"), *request = json_get(v, "request");
 
 	if (check_keys(v, "the entry", keys, e) < 0)
@@ -627,6 +627,24 @@ play_replay(struct answer *a, struct json_object *lines, struct err *e)
 }
 
 static int
+play_files(struct answer *a, struct json_object *files, struct err *e)
+{
+	struct json_object *file, *metadata;
+	const char *bytes;
+	size_t i, len;
+	int rc = 0;
+
+	for (i = 0; rc == 0 && i < json_count(files); i++) {
+		file = json_object_array_get_idx(files, i);
+		metadata = json_get(file, "metadata");
+		bytes = json_get_text(file, "data", &len);
+		rc = answer_file(a, bytes != NULL ? bytes : "", bytes != NULL ? len : 0, json_object_is_type(metadata, json_type_object) ?
+		    json_object_get(metadata) : json_object_new_object(), e);
+	}
+	return rc;
+}
+
+static int
 play_error(struct json_object *reply, struct err *e)
 {
 	int status = json_object_get_int(json_get(reply, "status"));
@@ -664,7 +682,7 @@ play_answer(struct answer *a, struct json_object *v, const struct llm_request *r
 		if (play_calls(a, json_get(v, "calls"), e) < 0)
 			return -1;
 		play_usage(a, json_get(v, "usage"));
-		if (play_replay(a, json_get(v, "replay"), e) < 0)
+		if (play_replay(a, json_get(v, "replay"), e) < 0 || play_files(a, json_get(v, "files"), e) < 0)
 			return -1;
 		a->model = name_or(v, "model", r->config->model);
 		a->finish_reason = name_or(v, "finish_reason", a->calls_n > 0 ? "tool_calls" : "stop");
@@ -760,6 +778,22 @@ record_events(const struct event_list *l)
 }
 
 static struct json_object *
+record_files(struct json_object *files)
+{
+	struct json_object *list = json_object_new_array(), *data, *v;
+	size_t i;
+
+	for (i = 0; i < json_count(files); i++) {
+		data = json_get(json_object_array_get_idx(files, i), "data");
+		v = json_object_new_object();
+		record_text(v, "data", json_get_text(json_get(data, "data"), "__bytes__", NULL));
+		json_object_object_add(v, "metadata", json_object_get(json_get(data, "metadata")));
+		json_object_array_add(list, v);
+	}
+	return list;
+}
+
+static struct json_object *
 record_reply(struct json_object *pieces, const struct llm_reply *reply)
 {
 	struct json_object *v = json_object_new_object();
@@ -773,6 +807,8 @@ record_reply(struct json_object *pieces, const struct llm_reply *reply)
 		json_object_object_add(v, "calls", record_calls(reply));
 	if (reply->has_usage)
 		json_object_object_add(v, "usage", record_usage(&reply->usage));
+	if (reply->files != NULL)
+		json_object_object_add(v, "files", record_files(reply->files));
 	if (reply->replay.n > 0)
 		json_object_object_add(v, "replay", record_events(&reply->replay));
 	record_text(v, "model", reply->model);

@@ -14,7 +14,6 @@
 #include "media.h"
 
 #include "base/alloc.h"
-#include "base/log.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -489,7 +488,6 @@ gemini_body(const struct llm_request *r, struct buf *out, struct err *e)
 
 struct state {
 	char *code_id;		/* of the code whose outcome comes next */
-	bool warned;
 };
 
 static const struct state initial;
@@ -508,20 +506,26 @@ static const struct usage_names counts = {
 	.thinking = "thoughtsTokenCount",
 };
 
+/* Base64 in the alphabet in which AG2 keeps bytes. */
+static char *
+as_kept(const char *text)
+{
+	char *copy = xstrdup(text), *p;
+
+	for (p = copy; *p != '\0'; p++)
+		*p = *p == '-' ? '+' : *p == '_' ? '/' : *p;
+	return copy;
+}
+
 static int
 take_call(struct reading *rd, struct json_object *part, struct err *e)
 {
 	const char *signature = json_get_text(part, "thoughtSignature", NULL);
 	struct answer_call *c = answer_whole_call(&rd->answer, json_get(part, "functionCall"), "id", "args", e);
-	char *p;
 
 	if (c == NULL)
 		return -1;
-	if (signature == NULL)
-		return 0;
-	c->signature = xstrdup(signature);
-	for (p = c->signature; *p != '\0'; p++)	/* kept as AG2 keeps bytes */
-		*p = *p == '-' ? '+' : *p == '_' ? '/' : *p;
+	c->signature = signature != NULL ? as_kept(signature) : NULL;
 	return 0;
 }
 
@@ -553,10 +557,25 @@ take_code(struct reading *rd, struct json_object *part, struct err *e)
 	return rc;
 }
 
+/* An image or sound that the model made. */
+static int
+take_file(struct reading *rd, struct json_object *blob, struct err *e)
+{
+	struct json_object *metadata = json_object_new_object(), *media = json_get(blob, "mimeType");
+	const char *text = json_get_text(blob, "data", NULL);
+	char *bytes = as_kept(text != NULL ? text : "");
+	int rc;
+
+	if (json_object_is_type(media, json_type_string))
+		json_object_object_add(metadata, "media_type", json_object_get(media));
+	rc = answer_file(&rd->answer, bytes, strlen(bytes), metadata, e);
+	free(bytes);
+	return rc;
+}
+
 static int
 take_part(struct reading *rd, struct json_object *part, struct err *e)
 {
-	struct state *s = rd->state;
 	struct json_object *thought = json_get(part, "thought");
 	size_t len;
 	const char *text = json_get_text(part, "text", &len);
@@ -569,11 +588,7 @@ take_part(struct reading *rd, struct json_object *part, struct err *e)
 		return take_call(rd, part, e);
 	if (json_get(part, "executableCode") != NULL || json_get(part, "codeExecutionResult") != NULL)
 		return take_code(rd, part, e);
-	if (json_get(part, "inlineData") != NULL && !s->warned) {
-		log_warn("the model sent an image or sound; it is left out");
-		s->warned = true;
-	}
-	return 0;
+	return json_get(part, "inlineData") != NULL ? take_file(rd, json_get(part, "inlineData"), e) : 0;
 }
 
 /* Ends that are none: the model failed. */

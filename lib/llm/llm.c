@@ -27,6 +27,7 @@ llm_reply_release(struct llm_reply *r)
 		free(r->calls[i].signature);
 	}
 	free(r->calls);
+	json_object_put(r->files);
 	free(r->model);
 	free(r->provider);
 	free(r->finish_reason);

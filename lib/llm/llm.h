@@ -79,6 +79,7 @@ struct llm_reply {
 	struct usage usage;
 	bool has_usage;
 	char *model, *provider, *finish_reason;
+	struct json_object *files;	/* an array of what build_file() makes; NULL: none */
 	struct event_list replay;	/* the provider's own events, which come before the response: reasoning items, its tools' calls */
 	struct event_list events;	/* exec: what it wrote as event lines instead, in order; the last is a response */
 };

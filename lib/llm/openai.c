@@ -274,6 +274,18 @@ take_call(struct answer *a, struct json_object *piece, struct err *e)
 	return 0;
 }
 
+/* The one call of a server that does not know of several. */
+static int
+take_old_call(struct answer *a, struct json_object *function, struct err *e)
+{
+	struct answer_call *c = answer_call(a, 0, NULL, json_get_text(function, "name", NULL), e);
+
+	if (c == NULL)
+		return -1;
+	call_add_arguments(c, json_get(function, "arguments"));
+	return 0;
+}
+
 /* Text, or an array of typed parts as some servers have it, of which those of type text are meant. */
 static int
 take_content(struct reading *rd, struct json_object *message, struct err *e)
@@ -305,6 +317,8 @@ take_message(struct reading *rd, struct json_object *message, struct err *e)
 	for (i = 0; i < json_count(calls); i++)
 		if (take_call(&rd->answer, json_object_array_get_idx(calls, i), e) < 0)
 			return -1;
+	if (json_get(message, "function_call") != NULL && take_old_call(&rd->answer, json_get(message, "function_call"), e) < 0)
+		return -1;
 	return take_content(rd, message, e);
 }
 

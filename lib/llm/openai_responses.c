@@ -12,6 +12,8 @@
 
 #include "base/alloc.h"
 
+#include <stdio.h>
+
 #define NAME "openai-responses"
 #define SAID_BY "openai"	/* as AG2 logs it */
 
@@ -370,9 +372,30 @@ server_arguments(struct buf *out, struct json_object *item, const struct server_
 	}
 }
 
+/* What is known of an image beside its bytes goes with it. */
+static int
+take_image(struct answer *a, struct json_object *item, struct err *e)
+{
+	struct json_object *metadata;
+	const char *format = json_get_text(item, "output_format", NULL);
+	size_t len;
+	const char *bytes = json_get_text(item, "result", &len);
+	char media[40];
+
+	if (bytes == NULL)
+		return 0;
+	snprintf(media, sizeof(media), "image/%.20s", format != NULL ? format : "png");
+	metadata = json_object_new_object();
+	json_object_object_add(metadata, "media_type", json_object_new_string(media));
+	json_object_object_foreach(item, key, value)
+		if (strcmp(key, "result") != 0 && strcmp(key, "status") != 0 && strcmp(key, "type") != 0)
+			json_object_object_add(metadata, key, json_object_get(value));
+	return answer_file(a, bytes, len, metadata, e);
+}
+
 /* The item itself tells the outcome, too, so the result has nothing but its status. */
-static void
-take_server_item(struct answer *a, struct json_object *item, const char *type)
+static int
+take_server_item(struct answer *a, struct json_object *item, const char *type, struct err *e)
 {
 	struct provider_item kept = { .field = "item", .value = item };
 	struct buf arguments = BUF_INIT, class = BUF_INIT, line = BUF_INIT;
@@ -396,6 +419,7 @@ take_server_item(struct answer *a, struct json_object *item, const char *type)
 	}
 	buf_release(&arguments);
 	buf_release(&class);
+	return strcmp(type, "image_generation_call") == 0 ? take_image(a, item, e) : 0;
 }
 
 static int
@@ -412,7 +436,7 @@ take_item(struct reading *rd, struct json_object *item, struct err *e)
 	else if (strcmp(type, "reasoning") == 0)
 		take_reasoning(&rd->answer, item);
 	else
-		take_server_item(&rd->answer, item, type);
+		return take_server_item(&rd->answer, item, type, e);
 	return 0;
 }
 

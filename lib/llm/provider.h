@@ -58,6 +58,8 @@ struct answer {
 		char *vendor_metadata, *signature;	/* as in struct call */
 	} *calls;
 	size_t calls_n, calls_cap;
+	struct json_object *files;	/* as in struct llm_reply */
+	size_t files_size;
 	struct event_list replay;	/* as in struct llm_reply */
 	struct usage usage;
 	bool has_usage;
@@ -78,6 +80,8 @@ struct answer_call *answer_whole_call(struct answer *a, struct json_object *call
 /* Arguments that come as JSON text, or as what it says; NULL: nothing. */
 void call_add_arguments(struct answer_call *c, struct json_object *value);
 int answer_make_id(char **id, struct err *e);	/* replaces it by one that is unique */
+/* A file: its bytes in base64, an object that is taken over. ERR_UNAVAIL when all of them are too much. */
+int answer_file(struct answer *a, const char *base64, size_t len, struct json_object *metadata, struct err *e);
 /* An event of the provider's own that comes before the response: one line, made by build.h. The buffer is empty afterwards. */
 void answer_replay(struct answer *a, struct buf *line);
 /*

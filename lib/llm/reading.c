@@ -346,6 +346,23 @@ hide_in_events(struct event_list *l, const char *secret)
 	buf_release(&clean);
 }
 
+static void
+hide_in_json(struct json_object **value, const char *secret)
+{
+	struct json_object *clean = NULL;
+	struct buf text = BUF_INIT, hidden = BUF_INIT;
+
+	if (*value != NULL)
+		json_write(&text, *value, JSON_COMPACT);
+	secret_hide(&hidden, text.data, text.len, secret);
+	if ((hidden.len != text.len || memcmp(hidden.data, text.data, text.len) != 0) && json_parse(&clean, hidden.data, hidden.len, NULL) == 0) {
+		json_object_put(*value);
+		*value = clean;
+	}
+	buf_release(&text);
+	buf_release(&hidden);
+}
+
 /* A server that echoes what it was sent: of our key nothing gets into a log, or to a tool. */
 static void
 hide_in_reply(struct llm_reply *reply, const char *secret)
@@ -364,6 +381,7 @@ hide_in_reply(struct llm_reply *reply, const char *secret)
 		hide_in(&reply->calls[i].vendor_metadata, NULL, secret);
 		hide_in(&reply->calls[i].signature, NULL, secret);
 	}
+	hide_in_json(&reply->files, secret);
 	hide_in_events(&reply->replay, secret);
 }
 

@@ -74,7 +74,7 @@ called(const char *id, const char *arguments)
 	struct buf line = BUF_INIT;
 	struct usage none = USAGE_NONE;
 
-	build_response(&line, NULL, &c, 1, &none, "m", "openai", "tool_calls");
+	build_response(&line, &(struct response){ NULL, &c, 1, &none, "m", "openai", "tool_calls" });
 	return own(&line);
 }
 

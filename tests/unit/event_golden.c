@@ -181,10 +181,10 @@ test_responses(struct buf *out)
 	struct text full = text("full"), halted = text("HALTED: FATAL: leak");
 
 	at("1780000117.5+1");
-	build_response(out, &full, &c5, 1, &u, "gpt-x", "openai", "tool_calls");
+	build_response(out, &(struct response){ &full, &c5, 1, &u, "gpt-x", "openai", "tool_calls" });
 	built(out, line_of("response_full"), "response with everything");
 	at("1780000003.5+1");
-	build_response(out, NULL, &c1, 1, &five, "scripted-1", "scripted", "tool_calls");
+	build_response(out, &(struct response){ NULL, &c1, 1, &five, "scripted-1", "scripted", "tool_calls" });
 	built(out, "{\"type\": \"ag2.events.types.ModelResponse\", \"data\": {\"created_at\": 1780000005.5, \"response_force\": false, "
 	    "\"files\": [], \"tool_calls\": {\"__event__\": \"ag2.events.tool_events.ToolCallsEvent\", \"created_at\": 1780000004.5, "
 	    "\"calls\": [{\"__event__\": \"ag2.events.tool_events.ToolCallEvent\", \"created_at\": 1780000003.5, "
@@ -192,14 +192,14 @@ test_responses(struct buf *out)
 	    "\"usage\": " USAGE_DATA("null", "null", "5") ", \"model\": \"scripted-1\", \"provider\": \"scripted\", "
 	    "\"finish_reason\": \"tool_calls\", \"message\": null}}", "response of calls only, as in a turn");
 	at("1780000126.5+1");
-	build_response(out, &halted, NULL, 0, NULL, NULL, NULL, NULL);
+	build_response(out, &(struct response){ .message = &halted });
 	built(out, "{\"type\": \"ag2.events.types.ModelResponse\", \"data\": {\"created_at\": 1780000127.5, \"tool_calls\": "
 	    "{\"__event__\": \"ag2.events.tool_events.ToolCallsEvent\", \"created_at\": 1780000128.5, \"calls\": []}, \"usage\": "
 	    USAGE_DATA("null", "null", "null") ", \"response_force\": false, \"files\": [], \"model\": null, \"provider\": null, "
 	    "\"finish_reason\": null, \"message\": {\"__event__\": \"ag2.events.types.ModelMessage\", "
 	    "\"created_at\": 1780000126.5, \"metadata\": {}, \"content\": \"HALTED: FATAL: leak\"}}}", "halted response, as in a turn");
 	at("1780000094.5+1");
-	build_response(out, NULL, &(struct call)CALL("c3", "noop", ""), 1, NULL, NULL, NULL, NULL);
+	build_response(out, &(struct response){ .calls = &(struct call)CALL("c3", "noop", ""), .calls_n = 1 });
 	built(out, line_of("response_call_empty_args"), "response of one call without usage");
 	at("1780000028.5");
 	build_usage(out, &(struct usage){ 10, 2, 12, -1, -1, -1 }, "model_call", "scripted-1", "scripted", "stop");

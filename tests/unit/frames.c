@@ -337,6 +337,21 @@ refused(const struct answer_case *c, const char *const *frames, size_t n, enum e
 	refused(c, list, sizeof(list) / sizeof(list[0]), code, says, what); \
 } while (0)
 
+/* A file as AG2 logs it, and its place in the response. */
+static void
+file_is(const char *media, const char *bytes, const char *what)
+{
+	struct json_object *data = json_get(json_object_array_get_idx(got.reply.files, 0), "data");
+	struct buf line = BUF_INIT;
+
+	is_str(json_get_text(json_get(data, "metadata"), "media_type", NULL), media, "%s: of its kind", what);
+	is_str(json_get_text(json_get(data, "data"), "__bytes__", NULL), bytes, "%s: its bytes", what);
+	build_response(&line, &(struct response){ .model = "m", .files = got.reply.files });
+	ok(strstr(line.data, "\"files\": [{\"__dataclass__\": \"ag2.events.types.BinaryResult\", \"data\": {\"data\": {\"__bytes__\": ") != NULL &&
+	    strstr(line.data, "\"files\": []") == NULL, "%s: in the response", what);
+	buf_release(&line);
+}
+
 /* ---- anthropic ---- */
 
 #define A_START "{\"type\":\"message_start\",\"message\":{\"id\":\"msg_1\",\"type\":\"message\",\"role\":\"assistant\",\"model\":\"claude-x\",\"content\":[]," \
@@ -456,11 +471,25 @@ static const struct answer_case responses_tools = { .name = "responses tools", .
 	.replay = "OpenAIReasoningEvent OpenAIServerToolCallEvent OpenAIServerToolResultEvent", .model = "gpt-x", .said_by = "openai",
 	.usage = { 9, 5, 14, 4, -1, 2 }, .checks_order = true };
 
+#define R_IMAGE R_RESPONSE("completed", "{\"id\":\"ig_1\",\"type\":\"image_generation_call\",\"status\":\"completed\",\"output_format\":\"webp\",\"result\":\"iVBORw==\"}", "")
+
 /* Servers that leave out what they told already. */
 static const struct answer_case responses_cut = { .name = "responses incomplete", .provider = &provider_openai_responses,
 	.frames = { R_TEXT("3", "Let me"), R_DONE("5", R_MESSAGE("Let me")),
 		R("9", "incomplete", ",\"response\":" R_RESPONSE("incomplete", "", ",\"incomplete_details\":{\"reason\":\"max_output_tokens\"}")) },
 	.text = "Let me", .finish = "max_output_tokens", .model = "gpt-x", .said_by = "openai", .usage = { 9, 5, 14, 4, -1, 2 } };
+
+static void
+responses_image(void)
+{
+	REFUSED(&responses_tools, ERR_UNAVAIL, "not ended", "a response that was cancelled",
+	    R("1", "completed", ",\"response\":" R_RESPONSE("cancelled", "", "")));
+	read_bytes(&responses_tools, R_IMAGE, strlen(R_IMAGE), 0, 50, false);
+	ok(got.rc == 0 && got.reply.message == NULL, "responses: an image alone is an answer: %s", got.e.msg);
+	file_is("image/webp", "iVBORw==", "responses");
+	is_str(json_get_text(json_get(json_get(json_object_array_get_idx(got.reply.files, 0), "data"), "metadata"), "id", NULL), "ig_1", "with what is known of it");
+	ok(replay_is("OpenAIServerToolCallEvent OpenAIServerToolResultEvent"), "and the call that made it");
+}
 
 static void
 responses(void)
@@ -469,6 +498,7 @@ responses(void)
 	struct json_object *item;
 	struct buf all = BUF_INIT;
 
+	responses_image();
 	run_case(&responses_tools);
 	run_case(&responses_cut);
 	add_frames(&all, c, c->frames, count_frames(c));
@@ -507,11 +537,21 @@ static const struct answer_case gemini_tools = { .name = "gemini tools", .provid
 	.text = "Let me 北", .calls = "c1 f {\"a\":1}|c2 g {}", .finish = "STOP", .replay = "GeminiServerToolCallEvent GeminiServerToolResultEvent",
 	.model = "gemini-x", .said_by = "gemini", .usage = { 9, 5, 16, 4, -1, 2 } };
 
+static const struct answer_case gemini_image = { .name = "gemini image", .provider = &provider_gemini,
+	.frames = { G("{\"text\":\"Here: \"}", ""), G("{\"inlineData\":{\"mimeType\":\"image/png\",\"data\":\"+_-_\"}}", ""), G_END },
+	.text = "Here: ", .finish = "STOP", .model = "gemini-x", .said_by = "gemini", .usage = { 9, 5, 16, 4, -1, 2 } };
+
 static void
 gemini(void)
 {
 	const struct answer_case *c = &gemini_tools;
 	struct buf all = BUF_INIT;
+
+	run_case(&gemini_image);
+	add_frames(&all, &gemini_image, gemini_image.frames, count_frames(&gemini_image));
+	read_bytes(&gemini_image, all.data, all.len, 0, all.len, true);
+	file_is("image/png", "+/+/", "an image");
+	buf_reset(&all);
 
 	run_case(c);
 	add_frames(&all, c, c->frames, count_frames(c));
