@@ -40,19 +40,7 @@ struct key {
 
 /* ---- messages ---- */
 
-static int __attribute__((format(printf, 4, 5)))
-fail(const struct reader *r, const struct node *n, struct err *e, const char *fmt, ...)
-{
-	char text[900];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	return err_set(e, ERR_CONFIG, "%s:%u: %s", r->file, n->line, text);
-}
-
-/* The same for an error that came from below, where a wrong word is a usage error. */
+/* As node_fail, for an error that came from below, where a wrong word is a usage error. */
 static int
 fail_at(const struct reader *r, const struct node *n, struct err *e)
 {
@@ -78,7 +66,7 @@ need(const struct reader *r, const struct node *n, enum node_kind kind, const ch
 {
 	if (n->kind == kind)
 		return 0;
-	return fail(r, n, e, "'%.100s' must be %s, not %s", label(n), what, kind_name(n));
+	return node_fail(n, r->file, e, "'%.100s' must be %s, not %s", label(n), what, kind_name(n));
 }
 
 /* ---- plain values ---- */
@@ -101,7 +89,7 @@ set_word(struct reader *r, const struct node *n, void *at, struct err *e)
 	if (need(r, n, NODE_SCALAR, "text", e) < 0)
 		return -1;
 	if (n->text[0] == '\0' || strchr(n->text, '\n') != NULL)
-		return fail(r, n, e, "'%.100s' must be one line of text", label(n));
+		return node_fail(n, r->file, e, "'%.100s' must be one line of text", label(n));
 	return set_text(r, n, at, e);
 }
 
@@ -124,7 +112,7 @@ static int
 set_bool(struct reader *r, const struct node *n, void *at, struct err *e)
 {
 	if (n->kind != NODE_SCALAR || node_type(n) != SCALAR_BOOL)
-		return fail(r, n, e, "'%.100s' must be true or false", label(n));
+		return node_fail(n, r->file, e, "'%.100s' must be true or false", label(n));
 	*(bool *)at = node_true(n);
 	return 0;
 }
@@ -135,7 +123,7 @@ set_count(struct reader *r, const struct node *n, void *at, struct err *e)
 	struct err why = ERR_INIT;
 
 	if (n->kind != NODE_SCALAR || parse_long(n->text, label(n), at, &why) < 0 || *(long *)at < 0)
-		return fail(r, n, e, "'%.100s' must be a whole number, 0 or more", label(n));
+		return node_fail(n, r->file, e, "'%.100s' must be a whole number, 0 or more", label(n));
 	return 0;
 }
 
@@ -150,7 +138,7 @@ set_chars(struct reader *r, const struct node *n, void *at, struct err *e)
 		return 0;
 	}
 	if (n->kind != NODE_SCALAR || parse_long(n->text, label(n), chars, NULL) < 0 || *chars < 1 || *chars > CHARS_MAX)
-		return fail(r, n, e, "'%.100s' must be a whole number from 1 to %d, or auto", label(n), CHARS_MAX);
+		return node_fail(n, r->file, e, "'%.100s' must be a whole number from 1 to %d, or auto", label(n), CHARS_MAX);
 	return 0;
 }
 
@@ -160,7 +148,7 @@ set_number(struct reader *r, const struct node *n, void *at, struct err *e)
 	struct err why = ERR_INIT;
 
 	if (n->kind != NODE_SCALAR || parse_seconds(n->text, label(n), at, &why) < 0 || *(double *)at < 0)
-		return fail(r, n, e, "'%.100s' must be a number, 0 or more", label(n));
+		return node_fail(n, r->file, e, "'%.100s' must be a number, 0 or more", label(n));
 	return 0;
 }
 
@@ -178,20 +166,12 @@ same_name(const char *a, const char *b)
 static int
 unknown_key(const struct reader *r, const struct node *n, const struct key *keys, size_t count, struct err *e)
 {
-	const char *names[KEYS_MAX], *near;
-	char *word = xstrdup(n->key), *c;
+	const char *names[KEYS_MAX];
 	size_t i;
 
 	for (i = 0; i < count; i++)
 		names[i] = keys[i].name;
-	for (c = word; *c != '\0'; c++)
-		if (*c == '-')
-			*c = '_';
-	near = nearest(word, names, count);
-	free(word);
-	if (near != NULL)
-		return fail(r, n, e, "unknown key '%.100s'; did you mean '%s'?", n->key, near);
-	return fail(r, n, e, "unknown key '%.100s'", n->key);
+	return node_unknown(n, r->file, names, count, e);
 }
 
 static int
@@ -208,7 +188,7 @@ read_map(struct reader *r, const struct node *map, const struct key *keys, size_
 		if (i == count)
 			return unknown_key(r, n, keys, count, e);
 		if (seen[i] != NULL)
-			return fail(r, n, e, "the key '%.100s' is already in line %u", n->key, seen[i]->line);
+			return node_fail(n, r->file, e, "the key '%.100s' is already in line %u", n->key, seen[i]->line);
 		seen[i] = n;
 		if (node_type(n) == SCALAR_NULL)
 			continue;
@@ -228,7 +208,7 @@ struct model_map {
 static int
 refuse_key(struct reader *r, const struct node *n, void *at, struct err *e)
 {
-	return fail(r, n, e, "keys are not kept in this file: name a variable with %s_env, a command with %s_cmd, or a file with %s_file", n->key, n->key, n->key);
+	return node_fail(n, r->file, e, "keys are not kept in this file: name a variable with %s_env, a command with %s_cmd, or a file with %s_file", n->key, n->key, n->key);
 }
 
 static void
@@ -254,7 +234,7 @@ model_names(struct reader *r, const struct node *n, struct model_map *m, struct 
 	int rc;
 
 	if (m->model == NULL)
-		return fail(r, n, e, "'%.100s' lacks the key 'model'", label(n));
+		return node_fail(n, r->file, e, "'%.100s' lacks the key 'model'", label(n));
 	if (m->provider == NULL)
 		return model_parse(r, n, &m->config, m->model, e);
 	both = xasprintf("%s:%s", m->provider, m->model);
@@ -406,7 +386,7 @@ set_exec(struct reader *r, const struct node *n, struct upkeep *u, enum strategy
 	if (need(r, n, NODE_SCALAR, "text", e) < 0)
 		return -1;
 	if (u->choice.strategy != NULL && u->choice.strategy->takes != STRATEGY_COMMAND)
-		return fail(r, n, e, "'strategy' and 'exec' exclude each other");
+		return node_fail(n, r->file, e, "'strategy' and 'exec' exclude each other");
 	text = xasprintf("exec:%s", n->text);
 	rc = strategy_text(r, n, u, job, text, e);
 	free(text);
@@ -479,11 +459,11 @@ static int
 upkeep_complete(struct reader *r, const struct node *n, const struct upkeep *u, struct err *e)
 {
 	if (u->choice.strategy == NULL)
-		return fail(r, n, e, "'%.100s' lacks the key 'strategy'", label(n));
+		return node_fail(n, r->file, e, "'%.100s' lacks the key 'strategy'", label(n));
 	if (strategy_check(&u->choice, e) < 0)
 		return fail_at(r, n, e);
 	if (u->choice.strategy->takes == STRATEGY_TARGET && u->max_events > 0 && u->max_events <= u->choice.target)
-		return fail(r, n, e, "max_events (%ld) must be greater than the target (%ld), or it would fire at once again",
+		return node_fail(n, r->file, e, "max_events (%ld) must be greater than the target (%ld), or it would fire at once again",
 		    u->max_events, u->choice.target);
 	return 0;
 }
@@ -567,7 +547,7 @@ set_store(struct reader *r, const struct node *n, void *at, struct err *e)
 	if (scheme > 0 && strncmp(n->text, "disk:", scheme) != 0 && strncmp(n->text, "sqlite:", scheme) != 0)
 		return 0;
 	if (where[0] == '~')
-		return fail(r, n, e, "'~' is not expanded here: write the whole path");
+		return node_fail(n, r->file, e, "'~' is not expanded here: write the whole path");
 	if (where[0] == '/' || where[0] == '\0')
 		return 0;
 	free(*url);
@@ -584,7 +564,7 @@ set_bootstrap(struct reader *r, const struct node *n, void *at, struct err *e)
 		return 0;
 	if (strncmp(n->text, "exec:", 5) == 0 && n->text[5] != '\0')
 		return 0;
-	return fail(r, n, e, "'bootstrap' must be default, none or exec:CMD, not '%.100s'", n->text);
+	return node_fail(n, r->file, e, "'bootstrap' must be default, none or exec:CMD, not '%.100s'", n->text);
 }
 
 static int
@@ -595,7 +575,7 @@ read_strategies(struct reader *r, const struct node *n, struct err *e)
 	if (r->compact != NULL && read_upkeep(r, r->compact, &a->compact, STRATEGY_COMPACTS, e) < 0)
 		return -1;
 	if (r->compact != NULL && !a->write_event_log)
-		return fail(r, r->compact, e, "'compact' needs the event log, which 'write_event_log: false' turns off");
+		return node_fail(r->compact, r->file, e, "'compact' needs the event log, which 'write_event_log: false' turns off");
 	if (r->aggregate != NULL && read_aggregates(r, r->aggregate, e) < 0)
 		return -1;
 	a->lone_compact_trigger = r->compact == NULL && has_child(n, "compact_trigger");
@@ -628,7 +608,7 @@ static int
 policy_set(struct reader *r, const struct node *n, struct policy_spec *spec, struct err *e)
 {
 	if (n->kind != NODE_SCALAR)
-		return fail(r, n, e, "'%.100s' must be text, not %s", label(n), kind_name(n));
+		return node_fail(n, r->file, e, "'%.100s' must be text, not %s", label(n), kind_name(n));
 	return policy_spec_set(spec, n->key, n->text, e) < 0 ? fail_at(r, n, e) : 0;
 }
 
@@ -650,13 +630,13 @@ policy_from_map(struct reader *r, const struct node *map, struct policy_spec *sp
 	const struct node *n = map->first, *param;
 
 	if (n == NULL || n->next != NULL)
-		return fail(r, map, e, "an entry of 'assembly' is one policy: a name, or one name with its parameters");
+		return node_fail(map, r->file, e, "an entry of 'assembly' is one policy: a name, or one name with its parameters");
 	if (n->kind == NODE_SCALAR)
 		return policy_from_scalar(r, n, spec, e);
 	if (policy_spec_init(spec, n->key, e) < 0)
 		return fail_at(r, n, e);
 	if (n->kind == NODE_LIST)
-		return fail(r, n, e, "the parameters of '%.100s' must be a map, not a list", n->key);
+		return node_fail(n, r->file, e, "the parameters of '%.100s' must be a map, not a list", n->key);
 	for (param = n->first; param != NULL; param = param->next)
 		if (node_type(param) != SCALAR_NULL && policy_set(r, param, spec, e) < 0)
 			return -1;
@@ -716,9 +696,9 @@ tool_from_map(struct reader *r, const struct node *n, struct tool *t, struct err
 	if (read_map(r, n, keys, N(keys), t, e) < 0)
 		return -1;
 	if (t->command == NULL)
-		return fail(r, n, e, "a tool lacks the key 'exec'");
+		return node_fail(n, r->file, e, "a tool lacks the key 'exec'");
 	if (t->name == NULL && (t->description != NULL || t->parameters != NULL))
-		return fail(r, n, e, "a tool that is declared here lacks the key 'name'");
+		return node_fail(n, r->file, e, "a tool that is declared here lacks the key 'name'");
 	t->cwd = xstrdup(r->dir);
 	return t->name != NULL && tool_check(t, e) < 0 ? fail_at(r, n, e) : 0;
 }
@@ -758,7 +738,7 @@ set_layout(struct reader *r, const struct node *n, void *at, struct err *e)
 		return -1;
 	*(bool *)at = strcmp(n->text, "cache") == 0;
 	if (!*(bool *)at && strcmp(n->text, "ag2") != 0)
-		return fail(r, n, e, "'layout' must be ag2 or cache, not '%.100s'", n->text);
+		return node_fail(n, r->file, e, "'layout' must be ag2 or cache, not '%.100s'", n->text);
 	return 0;
 }
 
@@ -789,7 +769,7 @@ read_root(struct reader *r, const struct node *root, struct err *e)
 	if (root == NULL || node_type(root) == SCALAR_NULL)
 		return 0;
 	if (root->kind != NODE_MAP)
-		return fail(r, root, e, "an agent file is a map of keys, not %s", kind_name(root));
+		return node_fail(root, r->file, e, "an agent file is a map of keys, not %s", kind_name(root));
 	find_knowledge(r, root);
 	return read_map(r, root, keys, N(keys), r, e);
 }

@@ -2,10 +2,8 @@
 
 #include "base/alloc.h"
 #include "base/io.h"
-#include "base/opts.h"
 #include "yamltree.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define FILE_MAX (1u << 20)
@@ -28,21 +26,6 @@ struct reader {
 	struct prices *p;
 };
 
-static int fail(const struct reader *r, const struct node *n, struct err *e, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
-
-static int
-fail(const struct reader *r, const struct node *n, struct err *e, const char *fmt, ...)
-{
-	char what[200];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(what, sizeof(what), fmt, ap);
-	va_end(ap);
-	return err_set(e, ERR_CONFIG, "%s:%u: %s", r->file, n->line, what);
-}
-
 /* Digits with at most PRICE_DIGITS behind a point. False when it is none, or over 10^9. */
 static bool
 parse_price(const char *text, money *out)
@@ -60,14 +43,6 @@ parse_price(const char *text, money *out)
 }
 
 static int
-unknown(const struct reader *r, const struct node *n, const char *const *known, size_t count, struct err *e)
-{
-	const char *near = nearest(n->key, known, count);
-
-	return fail(r, n, e, "unknown key '%.60s'%s%s%s", n->key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
-}
-
-static int
 read_model(const struct reader *r, const struct node *model, struct err *e)
 {
 	static const char *const keys[] = { "input", "cached", "cache_write", "output" };
@@ -78,18 +53,18 @@ read_model(const struct reader *r, const struct node *model, struct err *e)
 	size_t len = strlen(model->key), i;
 
 	if (model->kind != NODE_MAP)
-		return fail(r, model, e, "'%.60s' must be a map: {input: PRICE, output: PRICE}", model->key);
+		return node_fail(model, r->file, e, "'%.60s' must be a map: {input: PRICE, output: PRICE}", model->key);
 	for (n = model->first; n != NULL; n = n->next) {
 		for (i = 0; i < 4 && strcmp(n->key, keys[i]) != 0; i++)
 			continue;
 		if (i == 4)
-			return unknown(r, n, keys, 4, e);
+			return node_unknown(n, r->file, keys, 4, e);
 		if (n->kind != NODE_SCALAR || !parse_price(n->text, at[i]))
-			return fail(r, n, e, "'%s' must be a price, such as 1.25, with %d decimals at most", keys[i], PRICE_DIGITS);
+			return node_fail(n, r->file, e, "'%s' must be a price, such as 1.25, with %d decimals at most", keys[i], PRICE_DIGITS);
 		given[i] = true;
 	}
 	if (!given[0] || !given[3])
-		return fail(r, model, e, "'%.60s' lacks '%s'", model->key, given[0] ? "output" : "input");
+		return node_fail(model, r->file, e, "'%.60s' lacks '%s'", model->key, given[0] ? "output" : "input");
 	for (i = 1; i < 3; i++)
 		if (!given[i])
 			*at[i] = entry.price.input;
@@ -108,7 +83,7 @@ read_models(const struct reader *r, const struct node *models, struct err *e)
 	const struct node *n;
 
 	if (models->kind != NODE_MAP)
-		return fail(r, models, e, "'models' must be a map");
+		return node_fail(models, r->file, e, "'models' must be a map");
 	for (n = models->first; n != NULL; n = n->next)
 		if (read_model(r, n, e) < 0)
 			return -1;
@@ -128,7 +103,7 @@ read_per(const struct reader *r, const struct node *n, struct err *e)
 	else if (strcmp(text, "1000000") == 0)
 		r->p->per_token = 1;
 	else
-		return fail(r, n, e, "'per' must be 1, 1000 or 1000000 tokens");
+		return node_fail(n, r->file, e, "'per' must be 1, 1000 or 1000000 tokens");
 	return 0;
 }
 
@@ -136,7 +111,7 @@ static int
 read_currency(const struct reader *r, const struct node *n, struct err *e)
 {
 	if (n->kind != NODE_SCALAR || strlen(n->text) > 8 || strpbrk(n->text, "\"\\\n\t") != NULL)
-		return fail(r, n, e, "'currency' must be a short word, such as USD");
+		return node_fail(n, r->file, e, "'currency' must be a short word, such as USD");
 	free(r->p->currency);
 	r->p->currency = xstrdup(n->text);
 	return 0;
@@ -159,10 +134,10 @@ read_file(const struct reader *r, const struct node *root, struct err *e)
 		else if (strcmp(n->key, "models") == 0)
 			models = n;
 		else
-			rc = unknown(r, n, keys, 3, e);
+			rc = node_unknown(n, r->file, keys, 3, e);
 	}
 	if (rc == 0 && models == NULL)
-		rc = fail(r, root, e, "'models' is missing");
+		rc = node_fail(root, r->file, e, "'models' is missing");
 	return rc < 0 ? -1 : read_models(r, models, e);
 }
 

@@ -1,6 +1,8 @@
 #include "yamltree.h"
 
 #include "base/alloc.h"
+#include "base/buf.h"
+#include "base/opts.h"
 #include "event/json.h"
 
 #include <errno.h>
@@ -243,6 +245,34 @@ yamltree_free(struct node *n)
 		free(n->text);
 		free(n);
 	}
+}
+
+int
+node_fail(const struct node *n, const char *file, struct err *e, const char *fmt, ...)
+{
+	struct buf what = BUF_INIT;
+	va_list ap;
+
+	va_start(ap, fmt);
+	buf_vaddf(&what, fmt, ap);
+	va_end(ap);
+	err_set(e, ERR_CONFIG, "%s:%u: %s", file, n->line, what.data);
+	buf_release(&what);
+	return -1;
+}
+
+int
+node_unknown(const struct node *n, const char *file, const char *const *names, size_t count, struct err *e)
+{
+	char *word = xstrdup(n->key), *c;
+	const char *near;
+
+	for (c = word; *c != '\0'; c++)
+		if (*c == '-')
+			*c = '_';
+	near = nearest(word, names, count);
+	free(word);
+	return node_fail(n, file, e, "unknown key '%.100s'%s%s%s", n->key, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
 }
 
 static bool

@@ -31,6 +31,10 @@ struct node {
 int yamltree_parse(struct node **root, const char *text, size_t len, struct err *e);
 void yamltree_free(struct node *n);
 
+/* For who reads the tree: ERR_CONFIG "FILE:LINE: what"; and that n's key is none of these, with the nearest of them (`-` is `_`). */
+int node_fail(const struct node *n, const char *file, struct err *e, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+int node_unknown(const struct node *n, const char *file, const char *const *names, size_t count, struct err *e);
+
 /* What a scalar is by the core schema of YAML 1.2. */
 enum scalar_type { SCALAR_TEXT, SCALAR_NULL, SCALAR_BOOL, SCALAR_INT, SCALAR_FLOAT };
 enum scalar_type node_type(const struct node *n);
