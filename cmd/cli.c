@@ -1,5 +1,6 @@
 #include "cli.h"
 #include "complete.h"
+#include "help.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
@@ -82,6 +83,10 @@ cli_parse(const struct opts *o, int argc, char **argv, bool stop_at_operand)
 
 	complete_maybe(o, argc, argv);
 	n = opts_parse(o, argc, argv, stop_at_operand, &e);
+	if (n == OPTS_HELP)
+		print_help(o);
+	if (n == OPTS_VERSION)
+		print_version(o);
 	if (n < 0)
 		cli_usage(o, "%s", e.msg);
 	return n;

@@ -1,7 +1,7 @@
 /*
  * What the commands share and the library must not do: the environment, the terminal, signals, exit statuses.
  *
- * A main is: cli_start, opts_parse, cli_open, the work, out_close. Environment variables are read through cli_env only.
+ * A main is: cli_start, cli_parse, cli_open, the work, out_close. Environment variables are read through cli_env only.
  */
 #ifndef AG2_CLI_H
 #define AG2_CLI_H
@@ -11,6 +11,7 @@
 #include "base/io.h"
 #include "base/log.h"
 #include "base/opts.h"
+#include "out.h"
 #include "config.h"
 #include "store/store.h"
 
@@ -31,7 +32,10 @@ const char *cli_env(const char *name);
 #define CLI_OPT_STORE(p) { 's', "store", OPT_STRING, (p), "URL", "the store: disk:ROOT, sqlite:FILE, redis://HOST:PORT/DB, memory:, or a path" }
 #define CLI_OPT_CONFIG(p) { 'c', "config", OPT_STRING, (p), "FILE", "the agent file" }
 
-/* Completion when that is asked for (complete.h), else opts_parse; a usage error ends the program with status 64 and a line that points to --help. */
+/*
+ * Completion when that is asked for (complete.h), else opts_parse, whose --help and --version end the program, and so does a usage error, with status 64 and a line that
+ * points to --help.
+ */
 int cli_parse(const struct opts *o, int argc, char **argv, bool stop_at_operand);
 noreturn void cli_usage(const struct opts *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

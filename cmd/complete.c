@@ -220,24 +220,6 @@ complete_kind(const char *kind, const char *word, const char *before, const stru
 
 /* ---- options ---- */
 
-static const struct opt standard[] = {
-	{ 0, "help", OPT_FLAG, NULL, NULL, "print what it does and takes, and end" },
-	{ 0, "version", OPT_FLAG, NULL, NULL, "print the version and end" },
-	{ 0 }
-};
-
-static bool
-is_end(const struct opt *p)
-{
-	return p->name == NULL && p->letter == 0;
-}
-
-static bool
-takes_value(const struct opt *p)
-{
-	return p->kind != OPT_FLAG && p->kind != OPT_OPTIONAL;
-}
-
 /* The option that `--name`, `--name=…` or the last letter of `-xyz` is; *value behind the '=' or in `-xvalue`, else NULL. */
 static const struct opt *
 option_of(const struct opt *const tables[2], const char *word, const char **value)
@@ -249,7 +231,7 @@ option_of(const struct opt *const tables[2], const char *word, const char **valu
 	*value = NULL;
 	if (word[0] == '-' && word[1] == '-') {
 		for (t = 0; t < 2; t++)
-			for (p = tables[t]; p != NULL && !is_end(p); p++)
+			for (p = tables[t]; p != NULL && !opt_is_end(p); p++)
 				if (p->name != NULL && strlen(p->name) == len - 2 && strncmp(p->name, word + 2, len - 2) == 0) {
 					*value = equals ? equals + 1 : NULL;
 					return p;
@@ -258,8 +240,8 @@ option_of(const struct opt *const tables[2], const char *word, const char **valu
 	}
 	for (i = 1; word[i] != '\0'; i++)
 		for (t = 0; t < 2; t++)
-			for (p = tables[t]; p != NULL && !is_end(p); p++)
-				if (p->letter == word[i] && (takes_value(p) || word[i + 1] == '\0')) {
+			for (p = tables[t]; p != NULL && !opt_is_end(p); p++)
+				if (p->letter == word[i] && (opt_takes_value(p) || word[i + 1] == '\0')) {
 					*value = word[i + 1] != '\0' ? word + i + 1 : NULL;
 					return p;
 				}
@@ -271,9 +253,9 @@ offer_options(const struct opt *p, const char *word)
 {
 	char text[80];
 
-	for (; p != NULL && !is_end(p); p++) {
+	for (; p != NULL && !opt_is_end(p); p++) {
 		if (p->name != NULL)
-			snprintf(text, sizeof(text), "--%s%s", p->name, takes_value(p) ? "=" : "");
+			snprintf(text, sizeof(text), "--%s%s", p->name, opt_takes_value(p) ? "=" : "");
 		else
 			snprintf(text, sizeof(text), "-%c", p->letter);
 		complete_offer(word, text, p->help);
@@ -287,7 +269,7 @@ take_word(const struct opt *const tables[2], const char *word, const char *next,
 	const char *value;
 	const struct opt *p = option_of(tables, word, &value);
 
-	if (p == NULL || !takes_value(p))
+	if (p == NULL || !opt_takes_value(p))
 		return false;
 	if (p->letter == 's')
 		st->url = value ? value : next;
@@ -337,7 +319,7 @@ complete_option(const struct opt *table, const struct opt *common, char **words,
 	}
 	offer_options(table, word);
 	offer_options(common, word);
-	offer_options(standard, word);
+	offer_options(opts_standard, word);
 	return true;
 }
 

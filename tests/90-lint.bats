@@ -14,6 +14,16 @@ load helper
 	output_is ''
 }
 
+@test "the library prints nothing, ends no program and reads no environment" {
+	run nm -A -u "${BIN%/bin}/libag2.a"
+	[ "$status" -eq 0 ] || skip "no nm"
+	has "malloc"
+	# but where memory is out, and in a child that could not become what it should
+	grep -vE ':(alloc|run)\.o: *U _exit$' <<<"$output" >symbols
+	run grep -wE '_?exit|abort|f?printf|__f?printf_chk|puts|putchar|stdout|stderr|(secure_)?getenv' symbols
+	output_is ""
+}
+
 @test "every program has a page, and the page has each option and each exit status that --help and the contract name" {
 	for program in "$BIN"/ag2-*; do
 		name=${program##*/}

@@ -3,7 +3,6 @@
 #include "base/utf8.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 static const char *program = "ag2";
@@ -50,8 +49,8 @@ scrub(struct buf *out, const char *text, size_t len, bool keep_lines)
 	}
 }
 
-static void __attribute__((format(printf, 1, 0)))
-say(const char *fmt, va_list ap)
+void
+log_vwarn(const char *fmt, va_list ap)
 {
 	struct buf raw = BUF_INIT, line = BUF_INIT;
 	size_t done = 0;
@@ -79,24 +78,6 @@ log_warn(const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	say(fmt, ap);
+	log_vwarn(fmt, ap);
 	va_end(ap);
-}
-
-noreturn void
-log_fail(const struct err *e)
-{
-	log_warn("%s", e->msg);
-	exit(err_status(e->code));
-}
-
-noreturn void
-log_die(int status, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	say(fmt, ap);
-	va_end(ap);
-	exit(status);
 }

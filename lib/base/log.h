@@ -8,16 +8,13 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-#include <stdnoreturn.h>
+#include <stdarg.h>
 
 void log_program(const char *name);	/* borrowed for the life of the process */
 const char *log_name(void);
 
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-/* For commands only: says e's message and exits with e's status; or with the given status. */
-noreturn void log_fail(const struct err *e);
-noreturn void log_die(int status, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void log_vwarn(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));
 
 /*
  * Appends text as it may be shown on a terminal: C0 (but newline and tab when keep_lines), DEL, C1, bidi controls

@@ -1,7 +1,6 @@
 #include "base/opts.h"
 
 #include "base/alloc.h"
-#include "base/io.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -105,16 +104,10 @@ same_name(const char *a, size_t len, const char *b)
 	return b[len] == '\0';
 }
 
-static bool
-is_end(const struct opt *p)
-{
-	return p->name == NULL && p->letter == 0;
-}
-
 static const struct opt *
 find_name(const struct opt *p, const char *name, size_t len)
 {
-	for (; p != NULL && !is_end(p); p++)
+	for (; p != NULL && !opt_is_end(p); p++)
 		if (p->name != NULL && same_name(name, len, p->name))
 			return p;
 	return NULL;
@@ -123,16 +116,10 @@ find_name(const struct opt *p, const char *name, size_t len)
 static const struct opt *
 find_letter(const struct opt *p, char letter)
 {
-	for (; p != NULL && !is_end(p); p++)
+	for (; p != NULL && !opt_is_end(p); p++)
 		if (p->letter == letter)
 			return p;
 	return NULL;
-}
-
-static bool
-takes_value(const struct opt *p)
-{
-	return p->kind != OPT_FLAG && p->kind != OPT_OPTIONAL;
 }
 
 /* how is what the user wrote, for messages. */
@@ -169,7 +156,7 @@ store_value(const struct opt *p, const char *how, const char *value, struct err 
 static size_t
 add_names(const struct opt *p, const char **names, size_t n, size_t most)
 {
-	for (; p != NULL && !is_end(p); p++)
+	for (; p != NULL && !opt_is_end(p); p++)
 		if (p->name != NULL && n < most)
 			names[n++] = p->name;
 	return n;
@@ -195,73 +182,13 @@ unknown(const struct opts *o, const char *name, size_t len, struct err *e)
 	    near ? "; did you mean '--" : "", near ? near : "", near ? "'?" : "");
 }
 
-/* One column for the option, one for its text. */
-static size_t
-help_label(const struct opt *p, struct buf *out)
-{
-	size_t start = out->len;
-
-	buf_adds(out, "  ");
-	if (p->letter != 0)
-		buf_addf(out, "-%c%s", p->letter, p->name ? ", " : "");
-	else
-		buf_adds(out, "    ");
-	if (p->name != NULL)
-		buf_addf(out, "--%s", p->name);
-	if (p->arg != NULL && p->kind == OPT_OPTIONAL)
-		buf_addf(out, "[=%s]", p->arg);
-	else if (p->arg != NULL)
-		buf_addf(out, "%s%s", p->name ? "=" : " ", p->arg);
-	return out->len - start;
-}
-
-static const struct opt standard[] = {
-	{ 0, "help", OPT_FLAG, NULL, NULL, "print this and end" },
+const struct opt opts_standard[] = {
+	{ 0, "help", OPT_FLAG, NULL, NULL, "print what it does and takes, and end" },
 	{ 0, "version", OPT_FLAG, NULL, NULL, "print the version and end" },
 	{ 0 }
 };
 
-static void
-help(const struct opts *o)
-{
-	const struct opt *tables[] = { o->table, o->common, standard }, *p;
-	struct buf line = BUF_INIT;
-	size_t i, width = 0, n;
-
-	for (i = 0; i < 3; i++)
-		for (p = tables[i]; p != NULL && !is_end(p); p++) {
-			n = help_label(p, &line);
-			width = n > width ? n : width;
-		}
-	out_printf("usage: %s\n", o->usage);
-	if (o->summary != NULL)
-		out_printf("%s\n", o->summary);
-	out_puts("\nOptions:\n");
-	for (i = 0; i < 3; i++)
-		for (p = tables[i]; p != NULL && !is_end(p); p++) {
-			buf_reset(&line);
-			help_label(p, &line);
-			out_printf("%-*s  %s\n", (int)width, line.data, p->help);
-		}
-	if (o->print_more != NULL) {
-		out_puts("\n");
-		o->print_more();
-	}
-	if (o->more != NULL)
-		out_printf("\n%s", o->more);
-	out_close();
-	exit(0);
-}
-
-static void
-version(const struct opts *o)
-{
-	out_printf("%s %s\n", o->program, AG2_VERSION);
-	out_close();
-	exit(0);
-}
-
-/* `--name`, `--name=value`, `--name value`: *i is moved over a value that is its own argument. */
+/* `--name`, `--name=value`, `--name value`: *i is moved over a value that is its own argument. Gives what opts_parse does. */
 static int
 long_option(const struct opts *o, char **argv, int argc, int *i, struct err *e)
 {
@@ -273,16 +200,16 @@ long_option(const struct opts *o, char **argv, int argc, int *i, struct err *e)
 	if (p == NULL)
 		p = find_name(o->common, name, len);
 	if (p == NULL) {
-		p = find_name(standard, name, len);
+		p = find_name(opts_standard, name, len);
 		if (p == NULL)
 			return unknown(o, name, len, e);
 		if (value == NULL)
-			p == standard ? help(o) : version(o);
+			return p == opts_standard ? OPTS_HELP : OPTS_VERSION;
 	}
 	snprintf(how, sizeof(how), "--%s", p->name);
 	if (value != NULL && p->kind == OPT_FLAG)
 		return err_set(e, ERR_USAGE, "%s takes no value", how);
-	if (value == NULL && takes_value(p)) {
+	if (value == NULL && opt_takes_value(p)) {
 		if (*i + 1 >= argc)
 			return err_set(e, ERR_USAGE, "%s needs a value: %s=%s", how, how, p->arg ? p->arg : "VALUE");
 		value = argv[++*i];
@@ -310,7 +237,7 @@ short_options(const struct opts *o, char **argv, int argc, int *i, struct err *e
 			value = *at != '\0' ? at : NULL;
 			at = "";
 		}
-		if (value == NULL && takes_value(p)) {
+		if (value == NULL && opt_takes_value(p)) {
 			if (*i + 1 >= argc)
 				return err_set(e, ERR_USAGE, "%s needs a value: %s %s", how, how, p->arg ? p->arg : "VALUE");
 			value = argv[++*i];
@@ -342,7 +269,7 @@ opts_parse(const struct opts *o, int argc, char **argv, bool stop_at_operand, st
 			continue;
 		}
 		if (rc < 0)
-			return -1;
+			return rc;
 	}
 	while (i < argc)
 		argv[n++] = argv[i++];

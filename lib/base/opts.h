@@ -48,10 +48,26 @@ struct opts {
 
 /*
  * Takes the options out of argv (argc entries, argv[0] skipped) and moves the operands to its front: argv[0..n), argv[n]
- * is NULL. Returns n, or -1 with ERR_USAGE. With stop_at_operand the first operand ends the options (for `CMD ARG...`). --help and
- * --version print to standard output and exit 0.
+ * is NULL. Returns n, or -1 with ERR_USAGE. With stop_at_operand the first operand ends the options (for `CMD ARG...`). Where --help or
+ * --version comes, nothing behind it is looked at, and the answer is OPTS_HELP or OPTS_VERSION.
  */
+enum { OPTS_HELP = -2, OPTS_VERSION = -3 };
 int opts_parse(const struct opts *o, int argc, char **argv, bool stop_at_operand, struct err *e);
+
+/* --help and --version, in this order, as a table has them. */
+extern const struct opt opts_standard[];
+
+static inline bool
+opt_is_end(const struct opt *p)
+{
+	return p->name == NULL && p->letter == 0;
+}
+
+static inline bool
+opt_takes_value(const struct opt *p)
+{
+	return p->kind != OPT_FLAG && p->kind != OPT_OPTIONAL;
+}
 
 /* Whole-string numbers. ERR_USAGE names `what`. */
 int parse_long(const char *text, const char *what, long *out, struct err *e);

@@ -115,6 +115,18 @@ refusals(void)
 }
 
 static void
+standard(void)
+{
+	is_int(parse("-f --help --no-such", false), OPTS_HELP, "--help is told to the caller, and what is behind it not looked at");
+	is_int(parse("op --version", false), OPTS_VERSION, "so is --version");
+	ok(parse("-- --help", false) == 1 && strcmp(args[0], "--help") == 0, "behind -- it is an operand");
+	ok(parse("op --help", true) == 2 && strcmp(args[1], "--help") == 0, "so it is behind the operand that ends the options");
+	ok(parse("-t --help", false) == 0 && strcmp(text, "--help") == 0, "it may be a value");
+	refused("--help=x", "--help takes no value");
+	refused("--versoin", "unknown option '--versoin'; did you mean '--version'?");
+}
+
+static void
 helpers(void)
 {
 	static const char *const names[] = { "list", "append", "exists" };
@@ -137,6 +149,7 @@ main(void)
 	forms();
 	operands();
 	refusals();
+	standard();
 	helpers();
 	free(list.items);
 	return done();
