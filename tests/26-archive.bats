@@ -299,6 +299,31 @@ contents() {
 	for i in 39 40; do [ "$(ag2-store -s disk:then cat "/f$i" | wc -c)" -eq 100000 ]; done
 }
 
+@test "a directory that may not be read is there; what needs its content fails, behind what was found before" {
+	echo tea | one write /a/f
+	echo tea | one write /b/hidden
+	echo tea | one write /c/f
+	chmod 0 one/b
+	locked() { without_root ag2-store -s disk:one "$@"; }
+	run -0 locked ls -1
+	output_is "$(printf 'a/\nb/\nc/')"
+	run -0 locked exists /b
+	run -77 --separate-stderr locked grep tea
+	output_is "/a/f:tea"
+	has "cannot list '/b': Permission denied" "$stderr"
+	run -77 locked tree
+	has "a/"
+	locked export >part.tar || status=$?
+	[ "$status" -eq 77 ]
+	run -65 ag2-store -s disk:two import <part.tar
+	run -73 locked write /b /dev/null
+	run -1 locked fsck
+	has "/b: may not be listed"
+	chmod 700 one/b
+	run -0 one cat /b/hidden
+	output_is tea
+}
+
 @test "a full disk and a closed pipe" {
 	fill
 	run -74 bash -c 'ag2-store -s disk:one export >/dev/full'

@@ -279,12 +279,6 @@ not_running() {
 	output_is two
 }
 
-# Root writes everywhere, unless it lays that capability down.
-without_root() {
-	[ "$(id -u)" -ne 0 ] || set -- setpriv --bounding-set=-dac_override --inh-caps=-all "$@"
-	"$@"
-}
-
 log_failed() {
 	status_is 74
 	output_is "$1"

@@ -87,6 +87,12 @@ wait_for() {
 	done
 }
 
+# Root reads and writes everywhere, unless it lays these capabilities down.
+without_root() {
+	[ "$(id -u)" -ne 0 ] || set -- setpriv --bounding-set=-dac_override,-dac_read_search --inh-caps=-all "$@"
+	"$@"
+}
+
 # Behind it a test may use script(1), which needs a pseudo-terminal: not every chroot has them.
 need_terminal() {
 	script -qec true /dev/null </dev/null >/dev/null 2>&1 || skip "no terminal can be had here"

@@ -153,7 +153,7 @@ run_export(char **args, int n)
 {
 	struct export x = { .piece = xmalloc(INPUT_CHUNK) };
 	struct buf path = path_operand(args, n);
-	bool there;
+	int there;
 	struct err e = ERR_INIT;
 
 	if (cli_terminal())
@@ -162,10 +162,12 @@ run_export(char **args, int n)
 	if (store_hold(x.s, &e) < 0)
 		fail(&e);
 	progress_begin(&x.progress);
-	if (x.progress.on)
-		walk(x.s, path.data, STORE_LIST_ALL | STORE_LIST_STAT, count_entry, &x.progress);
-	there = walk(x.s, path.data, STORE_LIST_ALL, export_entry, &x);
-	if (there)
+	if (x.progress.on && walk(x.s, path.data, STORE_LIST_ALL | STORE_LIST_STAT, count_entry, &x.progress, &e) < 0)
+		fail(&e);
+	there = walk(x.s, path.data, STORE_LIST_ALL, export_entry, &x, &e);
+	if (there < 0)
+		fail(&e);
+	if (there > 0)
 		put_end(&x);
 	else
 		log_warn("'%s' is not in the store", path.data);
@@ -174,7 +176,7 @@ run_export(char **args, int n)
 	store_close(x.s);
 	buf_release(&path);
 	free(x.piece);
-	return there ? 0 : 1;
+	return there > 0 ? 0 : 1;
 }
 
 const struct command command_export = {

@@ -129,7 +129,9 @@ run_log_grep(char **args, int n)
 	int i;
 
 	for (i = 1; i < n; i++)
-		search_stream(g, s, stream_operand(s, args[i]), true, false);
+		args[i] = (char *)stream_operand(s, args[i]);	/* all of them before the first is searched */
+	for (i = 1; i < n; i++)
+		search_stream(g, s, args[i], true, false);
 	if (n == 1)
 		search_all(g, s);
 	found = search_end(g);
@@ -224,19 +226,22 @@ run_grep(char **args, int n)
 	struct buf path = path_operand(args + 1, n - 1);
 	struct store_stat st = { .dir = true };
 	struct err e = ERR_INIT;
-	bool there, found;
+	bool found;
+	int there;
 
 	grep.search = begin_search(args[0]);
 	if (strcmp(path.data, "/") != 0 && store_stat(grep.s, path.data, &st, &e) < 0)
 		fail(&e);
 	options.single = !st.dir;
-	there = walk(grep.s, path.data, 0, grep_entry, &grep);
-	if (!there)
+	there = walk(grep.s, path.data, 0, grep_entry, &grep, &e);
+	if (there < 0)
+		search_fail(grep.search, &e);
+	if (there == 0)
 		log_warn("'%s' is not in the store", path.data);
 	found = search_end(grep.search);
 	buf_release(&path);
 	store_close(grep.s);
-	return there && found ? 0 : 1;
+	return there > 0 && found ? 0 : 1;
 }
 
 static const struct opt grep_table[] = {

@@ -322,7 +322,8 @@ run_tree(char **args, int n)
 	if (there == 0) {
 		log_warn("'%s' is not in the store", path.data);
 	} else if (as_json) {
-		walk(t.s, path.data, t.flags, print_entry_json, NULL);
+		if (walk(t.s, path.data, t.flags, print_entry_json, NULL, &e) < 0)
+			fail(&e);
 	} else {
 		print_name(path.data, false);
 		out_puts("\n");

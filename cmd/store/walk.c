@@ -29,47 +29,44 @@ add(void *arg, const char *name, bool dir, const struct store_stat *st)
 	return 0;
 }
 
-/* path is the directory's, and is that again afterwards. */
-static size_t
-walk_below(struct store *s, struct buf *path, unsigned flags, walk_fn *fn, void *arg)
+/* path is the directory's, and is that again afterwards. 1 when there is something in it. */
+static int
+walk_below(struct store *s, struct buf *path, unsigned flags, walk_fn *fn, void *arg, struct err *e)
 {
 	struct items list = { 0 };
-	struct err e = ERR_INIT;
 	size_t i, len = path->len;
+	int rc = store_list(s, len > 0 ? path->data : "/", flags, add, &list, e);
 
-	if (store_list(s, len > 0 ? path->data : "/", flags, add, &list, &e) < 0)
-		fail(&e);
 	for (i = 0; i < list.n; i++) {
 		buf_addch(path, '/');
 		buf_adds(path, list.all[i].name);
-		if (fn(arg, path->data, list.all[i].dir, flags & STORE_LIST_STAT ? &list.all[i].st : NULL) == WALK_ON && list.all[i].dir)
-			walk_below(s, path, flags, fn, arg);
+		if (rc == 0 && fn(arg, path->data, list.all[i].dir, flags & STORE_LIST_STAT ? &list.all[i].st : NULL) == WALK_ON && list.all[i].dir)
+			rc = walk_below(s, path, flags, fn, arg, e) < 0 ? -1 : 0;
 		path->len = len;
 		path->data[len] = '\0';
 		free(list.all[i].name);
 	}
 	free(list.all);
-	return list.n;
+	return rc < 0 ? -1 : list.n > 0;
 }
 
-bool
-walk(struct store *s, const char *path, unsigned flags, walk_fn *fn, void *arg)
+int
+walk(struct store *s, const char *path, unsigned flags, walk_fn *fn, void *arg, struct err *e)
 {
 	struct buf at = BUF_INIT;
 	struct store_stat st;
-	struct err e = ERR_INIT;
-	bool root = strcmp(path, "/") == 0, there;
-	int found = root ? 0 : store_stat(s, path, &st, &e);
+	bool root = strcmp(path, "/") == 0;
+	int found = root ? 0 : store_stat(s, path, &st, e), rc;
 
 	if (found < 0)
-		fail(&e);
+		return -1;
 	if (found > 0 && !st.dir)
 		fn(arg, path, false, &st);
 	if (!root)
 		buf_adds(&at, path);
-	there = walk_below(s, &at, flags, fn, arg) > 0 || root || found > 0;
+	rc = walk_below(s, &at, flags, fn, arg, e);
 	buf_release(&at);
-	return there;
+	return rc == 0 && (root || found > 0) ? 1 : rc;
 }
 
 struct buf

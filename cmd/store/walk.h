@@ -10,10 +10,10 @@ typedef int walk_fn(void *arg, const char *path, bool dir, const struct store_st
 
 /*
  * Calls fn for all that lies below path (normalised), in byte order of the whole paths, directories before what is in them; for a file at path
- * itself when there is one. One directory after the other is held, with those above it. False when there is nothing at path.
- * On failure the program ends. fn may read the store.
+ * itself when there is one. One directory after the other is held, with those above it. 1, 0 when there is nothing at path, -1 with e
+ * set. fn may read the store.
  */
-bool walk(struct store *s, const char *path, unsigned flags, walk_fn *fn, void *arg);
+int walk(struct store *s, const char *path, unsigned flags, walk_fn *fn, void *arg, struct err *e);
 
 /* The operand, "/" when there is none, normalised. On failure the program ends. */
 struct buf path_operand(char **args, int n);

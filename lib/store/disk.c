@@ -311,7 +311,7 @@ is_file(void *arg, const char *path, unsigned char type)
 
 	if (type == DT_LNK)
 		return beneath_stat(*root, path, &st) == 0 && S_ISREG(st.st_mode);
-	return type == DT_REG;
+	return type == DT_REG || type == DT_DIR;	/* a directory that may not be read: what is in it must not go unnoticed */
 }
 
 /* A directory without files is not there; nor does what we keep for ourselves make the root be there. */

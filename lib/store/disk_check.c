@@ -215,7 +215,7 @@ check_entry(void *arg, const char *path, unsigned char type)
 	if (type == DT_LNK) {
 		check_link(c, path);
 	} else if (type == DT_DIR) {
-		store_found(c->fn, c->arg, path, "unreadable", NULL, "may not be listed: what is in it is not shown");
+		store_found(c->fn, c->arg, path, "unreadable", NULL, "may not be listed: what is in it cannot be reached");
 	} else if (type != DT_REG && type != DT_UNKNOWN) {
 		store_found(c->fn, c->arg, path, "hidden", NULL, "is neither file nor directory, and so is not shown");
 	} else {
