@@ -65,7 +65,7 @@ static const struct opts usage = {
 	.more = "Examples:\n"
 		"  ag2-aggregate --stream @last -m openai:gpt-5-mini working-memory\n"
 		"  ag2-aggregate -c journal.yaml --all --idle 600\n"
-		"  ag2-store log cat S | ag2-aggregate -m openai:gpt-5-mini conversation-summary >S.md\n",
+		"  ag2-store log cat S | ag2-aggregate -m openai:gpt-5 conversation-summary >S.md\n",
 };
 
 /* ---- options ---- */

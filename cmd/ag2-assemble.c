@@ -54,13 +54,13 @@ policy_help(void)
 	char *name;
 	size_t i;
 
-	buf_adds(&text, "\nPolicies, in the order in which they run (POLICY or POLICY:KEY=VALUE,...):\n");
+	buf_adds(&text, "Policies, in the order in which they run (POLICY or POLICY:KEY=VALUE,...):\n");
 	for (i = 0; policy_list(i, &info); i++) {
 		name = xasprintf("%s%s%s", info.name, info.params[0] != '\0' ? ":" : "", info.params);
 		buf_addf(&text, "  %s\n        %s\n", name, info.summary);
 		free(name);
 	}
-	buf_adds(&text, "\nExample: ag2-store log cat --current @last | ag2-assemble working-memory alert sliding-window:80\n");
+	buf_adds(&text, "\nExample:\n  ag2-store log cat --current @last |\n      ag2-assemble working-memory alert sliding-window:80\n");
 	return buf_detach(&text, NULL);
 }
 

@@ -46,8 +46,8 @@ complete(int n, char **words)
 static const struct opts usage = {
 	.complete = complete,
 	.program = "ag2-compact",
-	.usage = "ag2-compact [-s URL] [-c FILE] [--stream S [-i]] [--skip-bad|--strict] [-m MODEL] [--max-events N]\n"
-	    "                   [--max-tokens N] [--chars-per-token N] [--status-fd N] [STRATEGY]\n"
+	.usage = "ag2-compact [-s URL] [-c FILE] [--stream S [-i]] [--skip-bad|--strict] [-m MODEL] [--max-events N] "
+	    "[--max-tokens N] [--chars-per-token N] [--status-fd N] [STRATEGY]\n"
 	    "       ag2-compact [-s URL] [-c FILE] --stream S --undo",
 	.summary = "Trims the history of a stream: its newest events stay, the others go or are summarized.",
 	.table = table,
@@ -55,7 +55,7 @@ static const struct opts usage = {
 	.more = "Tokens are estimated: code points divided by --chars-per-token, rounded down for each text.\n"
 	    "\nExamples:\n"
 	    "  ag2-compact --stream @last -i --max-events 200 tail-window:100\n"
-	    "  ag2-compact --stream @last -i --max-events 200 -m openai:gpt-5-mini summarize:100\n"
+	    "  ag2-compact --stream @last -i -m openai:gpt-5-mini summarize:100\n"
 	    "  ag2-store log cat --current @last | ag2-compact tail-window:20\n",
 };
 

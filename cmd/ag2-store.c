@@ -1,6 +1,7 @@
 /* ag2-store: looks into a knowledge store and changes it. Everything but the table is in store/. */
 #include "store/command.h"
 #include "complete.h"
+#include "help.h"
 
 #include "base/alloc.h"
 #include "config.h"
@@ -161,8 +162,8 @@ print_list(const struct command *const *list, const char *prefix)
 			print_list((*list)->commands, label);
 			continue;
 		}
-		snprintf(label, sizeof(label), "%s%s", prefix, (*list)->name);
-		out_printf("  %-11s  %s\n", label, (*list)->summary);
+		snprintf(label, sizeof(label), "  %s%s", prefix, (*list)->name);
+		help_row(label, 13, (*list)->summary);
 	}
 }
 

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -182,6 +184,13 @@ cli_colour(int fd)
 	const char *term = cli_env("TERM");
 
 	return cli_env("NO_COLOR") == NULL && term != NULL && strcmp(term, "dumb") != 0 && isatty(fd);
+}
+
+bool
+cli_utf8(void)
+{
+	setlocale(LC_CTYPE, "");
+	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
 int

@@ -63,6 +63,8 @@ bool cli_terminal(void);		/* standard output is one */
 bool cli_colour(int fd);		/* fd is one, TERM is not "dumb" and NO_COLOR is not set */
 int cli_width(int fd);			/* columns of the terminal on fd; 80 when it is not known */
 
+bool cli_utf8(void);			/* the user's locale is one of UTF-8: lines and blocks can be drawn. Text is UTF-8 in any case */
+
 /* Writes foreign text to standard output: scrubbed on a terminal (lines and tabs stay), the bytes themselves elsewhere. */
 void cli_write(const void *data, size_t len);
 void cli_puts(const char *text);

@@ -1,4 +1,5 @@
 #include "complete.h"
+#include "help.h"
 
 #include "base/alloc.h"
 #include "config.h"
@@ -318,7 +319,7 @@ complete_option(const struct opt *table, const struct opt *common, char **words,
 		return true;
 	}
 	offer_options(table, word);
-	offer_options(common, word);
+	offer_options(common ? common : program_options, word);
 	offer_options(opts_standard, word);
 	return true;
 }

@@ -7,8 +7,6 @@
 #include "event/json.h"
 
 #include <inttypes.h>
-#include <langinfo.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -302,13 +300,6 @@ kinds_text(struct buf *out, const struct account *a)
 		    percent(a->sent.items[i].tokens, a->tokens));
 }
 
-static bool
-has_blocks(void)
-{
-	setlocale(LC_CTYPE, "");
-	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
-}
-
 static void
 text(struct buf *out, const struct explain *x)
 {
@@ -325,7 +316,7 @@ text(struct buf *out, const struct explain *x)
 		stage_text(out, explain_stage(x, (int)i), &a.stages[i]);
 	sent_text(out, &a);
 	if (isatty(2))
-		chart(out, &a, cli_width(2), cli_colour(2), has_blocks());
+		chart(out, &a, cli_width(2), cli_colour(2), cli_utf8());
 	else
 		kinds_text(out, &a);
 	for (i = 0; i < a.stages_n; i++)

@@ -70,18 +70,51 @@ add_clipped(struct buf *out, const char *text, size_t len, size_t columns)
 	}
 }
 
+/* Not to be the first of a line: closing marks of Chinese and Japanese. */
+static bool
+closes(const char *text, size_t len)
+{
+	static const uint32_t marks[] = { 0x3001, 0x3002, 0x3009, 0x300b, 0x300d, 0x300f, 0x3011, 0x3015, 0x30fc, 0xff01, 0xff09, 0xff0c, 0xff0e,
+		0xff1a, 0xff1b, 0xff1f, 0xff3d, 0xff5d };
+	uint32_t c = 0;
+	size_t i;
+
+	utf8_decode(text, len, &c);
+	for (i = 0; i < sizeof(marks) / sizeof(*marks); i++)
+		if (c == marks[i])
+			return true;
+	return false;
+}
+
+/*
+ * The length of the first line, of what does not fit one: the last place where it may be broken in what does, which is a blank, or
+ * beside a wide character.
+ */
+static size_t
+line_length(const char *text, size_t len, size_t columns)
+{
+	size_t fits = fitting(text, len, columns), i, n, best = 0;
+	bool wide = false;
+	int w;
+
+	if (fits == 0)
+		char_columns(text, len, &fits);
+	for (i = 0; i <= fits && i < len; i += n) {
+		w = char_columns(text + i, len - i, &n);
+		if (i > 0 && (text[i] == ' ' || ((wide || w == 2) && text[i - 1] != ' ' && !closes(text + i, len - i))))
+			best = i;
+		wide = w == 2;
+	}
+	return best > 0 ? best : fits;
+}
+
 static void
 wrap_line(struct buf *out, const char *text, size_t len, size_t columns)
 {
-	size_t n, back;
+	size_t n;
 
-	while ((n = fitting(text, len, columns)) < len) {
-		if (n == 0)
-			char_columns(text, len, &n);
-		for (back = n; back > 0 && text[back] != ' '; back--)
-			continue;
-		if (text[back] == ' ' && back > 0)
-			n = back;
+	while (fitting(text, len, columns) < len) {
+		n = line_length(text, len, columns);
 		buf_add(out, text, n);
 		buf_addch(out, '\n');
 		text += n;

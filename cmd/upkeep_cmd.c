@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "complete.h"
+#include "help.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -76,9 +77,9 @@ upkeep_cmd_strategies(enum strategy_job job)
 
 	out_puts("Strategies:\n");
 	for (i = 0; (s = strategy_at(job, i)) != NULL; i++) {
-		char *label = xasprintf("%s%s%s", s->name, s->params[0] != '\0' ? ":" : "", s->params);
+		char *label = xasprintf("  %s%s%s", s->name, s->params[0] != '\0' ? ":" : "", s->params);
 
-		out_printf("  %-21s  %s\n", label, s->summary);
+		help_row(label, 23, s->summary);
 		free(label);
 	}
 }

@@ -421,7 +421,7 @@ put() {
 	put /a/b 12345
 	put /.ag2/x y
 	run -0 ag2-store tree -l
-	[[ ${lines[2]} =~ ^'    └── ['[0-9]+' 5 '[0-9]+s']  b'$ ]] || fail "$output"
+	[[ ${lines[2]} =~ ^'    └── [v'[0-9]+' 5 '[0-9]+s']  b'$ ]] || fail "$output"
 	hasnt .ag2
 	run -0 ag2-store tree -a
 	has .ag2

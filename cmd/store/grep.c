@@ -165,7 +165,8 @@ const struct command command_log_grep = {
 		"models said, calls and results of tools, alerts and summaries. Exit status 1 when nothing is found.\n"
 		"\nExamples:\n"
 		"  ag2-store log grep -i 'caf\303\251'\n"
-		"  ag2-store log grep -l --since=7d invoice | while read -r S; do ag2-store log show \"$S\"; done\n",
+		"  ag2-store log grep -l0 --since=7d invoice |\n"
+		"      xargs -0 -n 1 ag2-store log show --last 1\n",
 };
 
 /* ---- grep ---- */

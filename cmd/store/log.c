@@ -350,7 +350,7 @@ static const struct command command_alert = {
 	.run = run_alert,
 	.more = "It can be raised in the middle of a turn: the log is read again before each call of the model.\n"
 		"\nExample:\n"
-		"  ag2-store log alert @last --severity warning --source watchdog 'disk 91 % full'\n",
+		"  ag2-store log alert @last --severity warning --source df 'disk 91 % full'\n",
 };
 
 static const struct command *const log_commands[] = {

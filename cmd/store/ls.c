@@ -129,7 +129,8 @@ measure(const struct entries *list)
 	size_t i;
 	int n;
 
-	version_width = size_width = 1;
+	version_width = cli_terminal() ? 7 : 1;	/* with a heading */
+	size_width = cli_terminal() ? 4 : 1;
 	for (i = 0; i < list->n; i++) {
 		n = snprintf(NULL, 0, "%llu", (unsigned long long)list->items[i].st.version);
 		version_width = n > version_width ? n : version_width;
@@ -169,6 +170,8 @@ print_all(struct store *s, const char *path, const struct entries *list, unsigne
 		return;
 	}
 	measure(list);
+	if (details && !recursive && !as_json && !nul && cli_terminal())
+		out_printf("%*s %*s %5s  name\n", version_width, "version", size_width, "size", "age");
 	for (entry = list->items; entry < list->items + list->n; entry++) {
 		inner_path = below(path, entry->name);
 		print_entry(inner_path, entry->name, &entry->st);
@@ -249,8 +252,14 @@ const struct command command_ls = {
 
 /* ---- tree ---- */
 
+/* What is drawn before a name: on its line, below the line of one with more behind it. */
+static const struct drawing {
+	const char *next, *last, *beside, *below;
+} lines = { "├── ", "└── ", "│   ", "    " }, ascii = { "|-- ", "`-- ", "|   ", "    " };
+
 struct tree {
 	struct store *s;
+	const struct drawing *drawing;
 	struct buf indent;
 	unsigned long dirs, files;
 	unsigned flags;
@@ -264,7 +273,7 @@ print_leaf_details(const struct store_stat *st)
 
 	human_size(size, st->size);
 	human_age(when, st->mtime);
-	out_printf("[%llu %s %s]  ", (unsigned long long)st->version, size, when);
+	out_printf("[v%llu %s %s]  ", (unsigned long long)st->version, size, when);
 }
 
 static void
@@ -276,7 +285,7 @@ branch(struct tree *t, const char *path)
 
 	for (i = 0; i < list.n; i++) {
 		out_write(t->indent.data, t->indent.len);
-		out_puts(i + 1 < list.n ? "├── " : "└── ");
+		out_puts(i + 1 < list.n ? t->drawing->next : t->drawing->last);
 		if (details && !list.items[i].dir)
 			print_leaf_details(&list.items[i].st);
 		print_name(list.items[i].name, list.items[i].dir);
@@ -284,7 +293,7 @@ branch(struct tree *t, const char *path)
 		*(list.items[i].dir ? &t->dirs : &t->files) += 1;
 		if (!list.items[i].dir)
 			continue;
-		buf_adds(&t->indent, i + 1 < list.n ? "│   " : "    ");
+		buf_adds(&t->indent, i + 1 < list.n ? t->drawing->beside : t->drawing->below);
 		inner = below(path, list.items[i].name);
 		branch(t, inner);
 		free(inner);
@@ -307,7 +316,7 @@ print_entry_json(void *arg, const char *path, bool dir, const struct store_stat 
 static int
 run_tree(char **args, int n)
 {
-	struct tree t = { .s = open_store(STORE_READ), .indent = BUF_INIT,
+	struct tree t = { .s = open_store(STORE_READ), .indent = BUF_INIT, .drawing = cli_terminal() && !cli_utf8() ? &ascii : &lines,
 		.flags = (all ? STORE_LIST_ALL : 0) | (details || as_json ? STORE_LIST_STAT : 0) };
 	struct buf path = BUF_INIT;
 	struct store_stat st = { .dir = true };

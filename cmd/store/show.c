@@ -21,7 +21,8 @@ static const char *since_text;
 struct transcript {
 	struct buf out;		/* of the event at hand */
 	size_t width;		/* columns */
-	bool colour, terminal;
+	bool colour, terminal, drawn;	/* drawn: lines can be drawn */
+	bool begun;		/* something came before */
 	uint64_t turn;
 	char **shown;		/* the results shown since the last response: a container repeats them */
 	size_t shown_n, cap;
@@ -103,7 +104,16 @@ add_coloured(struct transcript *t, const char *colour, const char *text)
 	buf_addf(&t->out, "%s%s%s", t->colour ? colour : "", text, t->colour ? "\033[0m" : "");
 }
 
-/* note, what is said behind the time, may be NULL. */
+/* Between what was said by one and by another. */
+static void
+add_gap(struct transcript *t)
+{
+	if (t->begun)
+		buf_addch(&t->out, '\n');
+	t->begun = true;
+}
+
+/* note, what is said behind the time, may be NULL; it has a line of its own where there is no room. */
 static void
 add_heading(struct transcript *t, const char *colour, const char *who, struct json_object *data, const char *note)
 {
@@ -115,8 +125,8 @@ add_heading(struct transcript *t, const char *colour, const char *who, struct js
 		add_time(&when, at, true);
 	}
 	if (note != NULL)
-		buf_addf(&when, "  %s", note);
-	buf_addch(&t->out, '\n');
+		buf_addf(&when, "%s  %s", strlen(who) + when.len + 2 + strlen(note) > t->width ? "\n" : "", note);
+	add_gap(t);
 	add_coloured(t, colour, who);
 	add_coloured(t, "\033[2m", when.data);
 	buf_addch(&t->out, '\n');
@@ -283,7 +293,7 @@ add_alert(struct transcript *t, struct json_object *data)
 	size_t len = 0;
 
 	message = json_get_text(data, "message", &len);
-	add_heading(t, "\033[1;33m", "Alert", data, NULL);
+	add_heading(t, "\033[1;35m", "Alert", data, NULL);
 	buf_addf(&line, "%s from %s: ", level ? level : "?", source ? source : "?");
 	if (message != NULL)
 		buf_add(&line, message, len);
@@ -310,7 +320,7 @@ add_summary(struct transcript *t, struct json_object *data)
 
 	if (json_object_is_type(count, json_type_int))
 		snprintf(label, sizeof(label), "Summary of %lld events", (long long)json_object_get_int64(count));
-	add_labelled(t, "\033[1;35m", label, data, "summary");
+	add_labelled(t, "\033[1;34m", label, data, "summary");
 }
 
 /* That of a turn's call stands with its response. */
@@ -443,11 +453,14 @@ give_turns(struct transcript *t)
 static void
 add_mark(struct transcript *t, uint64_t segment)
 {
-	char text[80] = "── current log ──";
+	const char *line = t->drawn ? "──" : "--";
+	char text[80];
 
 	if (segment > 0)
-		snprintf(text, sizeof(text), "── segment %llu, dropped by compaction ──", (unsigned long long)segment);
-	buf_addch(&t->out, '\n');
+		snprintf(text, sizeof(text), "%s segment %llu, dropped by compaction %s", line, (unsigned long long)segment, line);
+	else
+		snprintf(text, sizeof(text), "%s current log %s", line, line);
+	add_gap(t);
 	add_coloured(t, "\033[2m", text);
 	buf_addch(&t->out, '\n');
 }
@@ -492,7 +505,8 @@ show(struct transcript *t, struct jsonl *in, const struct stream_reader *r, doub
 static int
 run_show(char **args, int n)
 {
-	struct transcript t = { .out = BUF_INIT, .width = (size_t)cli_width(1), .colour = cli_colour(1), .terminal = cli_terminal() };
+	struct transcript t = { .out = BUF_INIT, .width = (size_t)cli_width(1), .colour = cli_colour(1), .terminal = cli_terminal(),
+		.drawn = !cli_terminal() || cli_utf8() };
 	bool standard = strcmp(args[0], "-") == 0;
 	struct store *s = standard ? NULL : open_store(STORE_READ);
 	const char *id = standard ? "stdin" : stream_operand(s, args[0]);
@@ -509,8 +523,10 @@ run_show(char **args, int n)
 		jsonl_init_fd(&in, id, JSONL_BAD_COUNT, 0);
 	else
 		jsonl_init(&in, id, JSONL_BAD_ONCE, stream_read, r);
-	if (!standard && !plain)
+	if (!standard && !plain) {
 		out_printf("Stream %s\n", id);
+		t.begun = true;
+	}
 	if (show(&t, &in, r, since, &e) < 0)
 		fail(&e);
 	give_turns(&t);
@@ -542,5 +558,6 @@ const struct command command_log_show = {
 	.more = "Tool calls and results are folded to a line each. What compaction has dropped is there too, and marked.\n"
 		"\nExamples:\n"
 		"  ag2-store log show --last 3 @last\n"
-		"  ag2-store log cat @last | ag2-assemble working-memory sliding-window:20 | ag2-store log show -\n",
+		"  ag2-store log cat @last | ag2-assemble working-memory sliding-window:20 |\n"
+		"      ag2-store log show -\n",
 };

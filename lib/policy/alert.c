@@ -360,7 +360,7 @@ const struct policy policy_alert = {
 	.id = "alert",
 	.kind = POLICY_INJECTION,
 	.params = "delivered=none",
-	.summary = "adds ObserverAlerts that were not delivered yet as one prompt; a FATAL one halts",
+	.summary = "adds ObserverAlerts not delivered yet as one prompt; a FATAL one halts",
 	.keys = { { "delivered", KEY_NONE, NULL } },
 	.holds = true,
 	.open = alert_open,
