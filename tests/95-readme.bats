@@ -1,5 +1,6 @@
 # What the README shows is what happens.
 
+bats_require_minimum_version 1.5.0
 load helper
 
 # The tour's sh blocks as one script. Before each block's end it prints a mark, so that the outputs can be told apart.
@@ -65,4 +66,38 @@ block() {
 		case $path in *NAME* | *'*'*) continue ;; esac
 		[ -e "$ROOT/$path" ] || fail "the README names $path, which is not there"
 	done
+}
+
+# The fenced blocks of that language in the section whose heading is given.
+fenced() {
+	awk -v language="$1" -v heading="## $2" '
+	/^## / { here = $0 == heading }
+	here && $0 == "```" language { code = 1; next }
+	/^```/ { code = 0 }
+	code' "$ROOT/README.md"
+}
+
+@test "what it shows before the tour runs: a turn as a pipeline, and from one file" {
+	export AG2_STORE=disk:$TMP/s AG2_REPLAY=$TMP/cassette
+	echo '{"reply": {"text": "An answer, which is short."}}' >cassette
+	awk '/^## / { exit } /^    / { print substr($0, 5) }' "$ROOT/README.md" | grep -v '^sh scripts/' >script
+	[ "$(grep -c 'ag2-' script)" -ge 7 ]
+	fenced yaml "The agent file" >journal.yaml
+	[ -s journal.yaml ]
+	chmod go-w journal.yaml
+	for program in redact weather; do printf '#!/bin/sh\nexec cat\n' >$program; done
+	printf '#!/bin/sh\necho "{\\"name\\": \\"runbook\\", \\"parameters\\": {\\"type\\": \\"object\\"}}"\n' >runbook-tool
+	chmod +x redact weather runbook-tool
+	ag2-store -s disk:journal-state log user s hello
+	run -0 ag2-ask -c journal.yaml --check
+	output_is ""
+	run -0 bash -e script
+	has "An answer, which is short."
+}
+
+@test "no block of it is left untried" {
+	awk '
+	/^## / { heading = $0 }
+	/^```[a-z]/ && !(heading == "## A tour" && /sh$|text$/) && !(heading == "## The agent file" && /yaml$/)' "$ROOT/README.md" >others
+	[ ! -s others ] || fail "$(cat others)"
 }
