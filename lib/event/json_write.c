@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,7 +12,8 @@
 
 /*
  * The shortest digits that read back as value (finite, not 0), without a point: d.ddd * 10^*exponent. printf writes the
- * locale's decimal sign, so only its digits are used.
+ * locale's decimal sign, so only its digits are used. A number of up to fifteen digits is what these many digits of a normal double
+ * are, with zeros behind it: fewer need not be tried.
  */
 static size_t
 shortest_digits(double value, char digits[20], int *exponent)
@@ -19,9 +21,9 @@ shortest_digits(double value, char digits[20], int *exponent)
 	char text[64], spelled[64];
 	size_t n = 0;
 	const char *p;
-	int precision;
+	int precision = fpclassify(value) == FP_SUBNORMAL ? 0 : DBL_DIG - 1;
 
-	for (precision = 0; precision <= 16; precision++) {
+	for (; precision <= 16; precision++) {
 		snprintf(text, sizeof(text), "%.*e", precision, value);
 		for (n = 0, p = text; *p != 'e'; p++)
 			if (*p >= '0' && *p <= '9' && n < 18)
@@ -32,6 +34,8 @@ shortest_digits(double value, char digits[20], int *exponent)
 		if (json_number(spelled) == value)
 			break;
 	}
+	while (n > 1 && digits[n - 1] == '0')
+		digits[--n] = '\0';
 	return n;
 }
 
