@@ -65,11 +65,10 @@ buf_reserve(struct buf *b, size_t extra)
 void
 buf_add(struct buf *b, const void *p, size_t len)
 {
-	if (len == 0)
+	if (len == 0 || b->over)
 		return;
-	if (b->over)
-		return;
-	buf_reserve(b, len);
+	if (b->cap - b->len <= len)
+		buf_reserve(b, len);
 	if (b->over)
 		return;
 	memcpy(b->data + b->len, p, len);

@@ -512,6 +512,41 @@ json_parse_piece(struct json_object **out, const char *text, size_t len, struct 
 	return parse(out, text, len, true, e);
 }
 
+bool
+json_take_string(const char **p, const char *end, struct buf *scratch, const char **text, size_t *len)
+{
+	struct reader r = { .p = *p + 1, .end = end, .build = true, .halves = true };
+	size_t n;
+	int rc;
+
+	skip_plain(&r);
+	n = (size_t)(r.p - *p) - 1;
+	if (r.p < end && *r.p == '"' && utf8_valid(*p + 1, n) == n) {
+		*text = *p + 1;
+		*len = n;
+		*p = r.p + 1;
+		return true;
+	}
+	r.p = *p;
+	r.scratch = *scratch;
+	rc = read_string(&r);
+	*scratch = r.scratch;
+	*text = scratch->data;
+	*len = scratch->len;
+	*p = r.p;
+	return rc == 0;
+}
+
+bool
+json_take_number(const char **p, const char *end)
+{
+	struct reader r = { .p = *p, .end = end };
+	int rc = read_number(&r, NULL);
+
+	*p = r.p;
+	return rc == 0;
+}
+
 void
 json_fix_surrogate_escapes(struct buf *out, const char *text, size_t len)
 {

@@ -68,6 +68,13 @@ void json_write(struct buf *out, struct json_object *value, enum json_style styl
  */
 void json_forget_spelling(struct json_object *value);
 
+/*
+ * Takes the string whose opening quote is at *p, or the number at *p, as json_parse_piece() would; *p is then behind it. The text of the
+ * string is where it stands, or in scratch when there are escapes in it. False when it is not valid.
+ */
+bool json_take_string(const char **p, const char *end, struct buf *scratch, const char **text, size_t *len);
+bool json_take_number(const char **p, const char *end);
+
 /* The number at the start of text with a point as its decimal sign, whatever the locale. */
 double json_number(const char *text);
 

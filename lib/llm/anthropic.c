@@ -890,6 +890,7 @@ static const struct api api = {
 	.name = NAME,
 	.base_url = "https://api.anthropic.com",
 	.state = sizeof(struct state),
+	.plain = { .text = "delta.text" },
 	.initial = &initial,
 	.address = address,
 	.frame = frame,

@@ -23,6 +23,7 @@
 #define IDLE_TIMEOUT 300
 #define REFUSAL_MAX (64 * 1024)	/* bytes of a refusal that are looked at */
 #define BODY_MAX (512u << 20)	/* bytes of an answer with all its frames: a small one may unpack to anything */
+#define RECEIVE 102400		/* bytes that are taken at once where so many have come */
 #define CERTIFICATES "/etc/ssl/certs"
 
 struct transfer {
@@ -414,6 +415,7 @@ set_options(struct transfer *t)
 	curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
 	curl_easy_setopt(c, CURLOPT_ACCEPT_ENCODING, "");	/* all that it can unpack */
 	curl_easy_setopt(c, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);	/* a proxy's word is no answer */
+	curl_easy_setopt(c, CURLOPT_BUFFERSIZE, (long)RECEIVE);
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "ag2/" AG2_VERSION);
 	curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)t->p->len);
 	curl_easy_setopt(c, CURLOPT_POSTFIELDS, t->p->body);

@@ -268,6 +268,7 @@ static const struct api api = {
 	.path = "/api/chat",
 	.keyless = true,
 	.lines = true,
+	.plain = { .text = "message.content", .unread = { "created_at" } },
 	.frame = frame,
 };
 

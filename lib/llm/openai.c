@@ -349,6 +349,8 @@ static const struct api api = {
 	.name = NAME,
 	.base_url = "https://api.openai.com/v1",
 	.path = "/chat/completions",
+	.plain = { .text = "choices.0.delta.content", .unread = { "obfuscation", "id", "created" },
+		.counts = { "usage.prompt_tokens", "usage.completion_tokens", "usage.total_tokens" } },
 	.frame = frame,
 };
 

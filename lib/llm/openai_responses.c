@@ -273,8 +273,6 @@ responses_body(const struct llm_request *r, struct buf *out, struct err *e)
 /* ---- the answer ---- */
 
 struct state {
-	int64_t number;			/* of the last frame; they only rise */
-	bool numbered;
 	struct json_object *items;	/* that are done, in their order */
 	struct buf text, refusal;	/* what the items say; text that came in pieces is in the answer */
 };
@@ -500,21 +498,6 @@ take_response(struct reading *rd, struct json_object *response, struct err *e)
 }
 
 static int
-check_number(struct reading *rd, struct json_object *frame, struct err *e)
-{
-	struct state *s = rd->state;
-	struct json_object *number = json_get(frame, "sequence_number");
-
-	if (!json_object_is_type(number, json_type_int))
-		return 0;
-	if (s->numbered && json_object_get_int64(number) <= s->number)
-		return reading_nonsense(rd, "its events are out of order", e);
-	s->numbered = true;
-	s->number = json_object_get_int64(number);
-	return 0;
-}
-
-static int
 item_done(struct reading *rd, struct json_object *frame, struct err *e)
 {
 	struct state *s = rd->state;
@@ -537,8 +520,6 @@ frame(struct reading *rd, const char *event, struct json_object *frame, bool who
 		return take_response(rd, frame, e);
 	if (type == NULL)
 		type = event;
-	if (check_number(rd, frame, e) < 0)
-		return -1;
 	if (strcmp(type, "response.output_text.delta") == 0 && (delta = json_get_text(frame, "delta", &len)) != NULL)
 		return reading_text(rd, delta, len, e);
 	if (strcmp(type, "response.output_item.done") == 0)
@@ -554,6 +535,8 @@ static const struct api api = {
 	.name = SAID_BY,
 	.base_url = "https://api.openai.com/v1",
 	.path = "/responses",
+	.number = "sequence_number",
+	.plain = { .text = "delta", .unread = { "obfuscation" } },
 	.state = sizeof(struct state),
 	.initial = &initial,
 	.frame = frame,

@@ -18,6 +18,8 @@ static const struct llm_sink nowhere;
 int
 reading_text(struct reading *rd, const char *text, size_t len, struct err *e)
 {
+	rd->pieces++;
+	rd->piece = (struct text){ text, len };
 	return answer_text(&rd->answer, rd->sink, text, len, e);
 }
 
@@ -148,30 +150,106 @@ is_error(const char *event, struct json_object *body)
 	return strcmp(event, "error") == 0 || json_get(body, "error") != NULL || (type != NULL && strcmp(type, "error") == 0);
 }
 
+/* Events that an API numbers come in that order. */
 static int
-give_frame(struct reading *rd, const char *event, struct json_object *body, bool whole, struct err *e)
+check_number(struct reading *rd, struct json_object *body, struct err *e)
 {
-	return is_error(event, body) ? reading_error(rd, body, e) : rd->api->frame(rd, event, body, whole, e);
+	struct json_object *number = rd->api->number != NULL ? json_get(body, rd->api->number) : NULL;
+
+	rd->numbered = json_object_is_type(number, json_type_int);
+	if (!rd->numbered)
+		return 0;
+	if (json_object_get_int64(number) <= rd->number)
+		return reading_nonsense(rd, "its events are out of order", e);
+	rd->number = json_object_get_int64(number);
+	return 0;
 }
 
 static int
-take_frame(struct reading *rd, const char *event, const char *data, size_t len, struct err *e)
+give_frame(struct reading *rd, const char *event, struct json_object *body, bool whole, struct err *e)
+{
+	if (is_error(event, body))
+		return reading_error(rd, body, e);
+	if (!whole && check_number(rd, body, e) < 0)
+		return -1;
+	return rd->api->frame(rd, event, body, whole, e);
+}
+
+/* What a frame may have done beside giving a piece of text. */
+static bool
+was_plain_text(const struct reading *rd, size_t replayed, size_t refused)
+{
+	const struct answer *a = &rd->answer;
+
+	return rd->pieces == 1 && !rd->complete && a->finish_reason == NULL && a->calls_n == 0 && a->replay.n == replayed &&
+	    a->refusal.len == refused && memcmp(rd->state, rd->state_before, rd->api->state) == 0;
+}
+
+/* A frame as it was parsed; when it is plain text, the next one like it need not be. */
+static int
+give_parsed(struct reading *rd, const char *event, const char *data, size_t len, struct json_object *body, struct err *e)
+{
+	size_t replayed = rd->answer.replay.n, refused = rd->answer.refusal.len;
+	int rc;
+
+	rd->framed = true;
+	rd->pieces = 0;
+	memcpy(rd->state_before, rd->state, rd->api->state);
+	rc = give_frame(rd, event, body, false, e);
+	if (rc == 0 && was_plain_text(rd, replayed, refused))
+		alike_learn(&rd->alike, &rd->api->plain, rd->numbered ? rd->api->number : NULL, event, data, len, rd->piece.data, rd->piece.len);
+	else
+		alike_forget(&rd->alike);
+	return rc;
+}
+
+/* Of the frames that were not parsed the last one's numbers count. Its text was taken. */
+static int
+settle_alike(struct reading *rd, struct err *e)
+{
+	struct json_object *body;
+	int rc = 0;
+
+	if (rd->alike.last.len == 0)
+		return 0;
+	if (json_parse_piece(&body, rd->alike.last.data, rd->alike.last.len, e) < 0)
+		return -1;
+	rc = rd->api->frame(rd, rd->alike.event.data, body, false, e);
+	json_object_put(body);
+	buf_reset(&rd->alike.last);
+	return rc;
+}
+
+/* Anything but a frame that is like the one before. */
+static int
+take_new_frame(struct reading *rd, const char *event, const char *data, size_t len, struct err *e)
 {
 	struct json_object *body = NULL;
 	struct err why = ERR_INIT;
 	int rc;
 
+	if (settle_alike(rd, e) < 0)
+		return -1;
 	if (parse(rd, &body, data, len, &why) < 0)
 		return rd->ending ? incomplete(rd, e) : malformed(rd, data, len, why.msg, e);
 	if (!json_object_is_type(body, json_type_object)) {
 		rc = malformed(rd, data, len, "no object", e);
 	} else {
-		rd->framed = true;
-		rc = give_frame(rd, event, body, false, e);
+		rc = give_parsed(rd, event, data, len, body, e);
 	}
 	json_object_put(body);
 	rd->done = rd->done || rc > 0;
 	return rc;
+}
+
+static int
+take_frame(struct reading *rd, const char *event, const char *data, size_t len, struct err *e)
+{
+	if (!alike_fits(&rd->alike, event, data, len, rd->number))
+		return take_new_frame(rd, event, data, len, e);
+	if (rd->numbered)
+		rd->number = rd->alike.number;
+	return answer_text(&rd->answer, rd->sink, rd->alike.text.data, rd->alike.text.len, e);
 }
 
 static int
@@ -283,7 +361,7 @@ end_stream(struct reading *rd, struct err *e)
 	rd->ending = true;
 	if (!rd->done)
 		rc = rd->form == FORM_STREAM ? sse_end(&rd->sse, on_event, rd, e) : on_line(rd, rd->line.data, rd->line.len, e);
-	if (rc < 0)
+	if (rc < 0 || settle_alike(rd, e) < 0)
 		return -1;
 	return rd->complete ? 0 : incomplete(rd, e);
 }
@@ -450,9 +528,11 @@ static void
 begin(struct reading *rd, const struct api *api, const struct llm_request *r, const struct llm_sink *sink)
 {
 	*rd = (struct reading){ .r = r, .api = api, .sink = r->stream ? &rd->screened : &nowhere, .answer = ANSWER_INIT,
-		.screen = { .to = sink, .secret = r->config->api_key, .text = BUF_INIT }, .screened = { screen_text, &rd->screen }, .whole = BUF_INIT_MAX(2 * ANSWER_MAX), .line = BUF_INIT_MAX(ANSWER_MAX) };
+		.screen = { .to = sink, .secret = r->config->api_key, .text = BUF_INIT }, .screened = { screen_text, &rd->screen }, .whole = BUF_INIT_MAX(2 * ANSWER_MAX), .line = BUF_INIT_MAX(ANSWER_MAX),
+		.alike = ALIKE_INIT, .number = INT64_MIN };
 	sse_init(&rd->sse);
-	rd->state = api->state > 0 ? xmemdup0(api->initial, api->state) : NULL;
+	rd->state = xmemdup0(api->initial, api->state);
+	rd->state_before = xcalloc(api->state + 1, 1);
 }
 
 static void
@@ -461,6 +541,8 @@ release(struct reading *rd)
 	if (rd->api->release != NULL)
 		rd->api->release(rd->state);
 	free(rd->state);
+	free(rd->state_before);
+	alike_release(&rd->alike);
 	sse_release(&rd->sse);
 	buf_release(&rd->screen.text);
 	buf_release(&rd->whole);

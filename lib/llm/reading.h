@@ -5,6 +5,7 @@
 #ifndef AG2_READING_H
 #define AG2_READING_H
 
+#include "llm/alike.h"
 #include "llm/provider.h"
 #include "llm/secret.h"
 #include "llm/sse.h"
@@ -25,6 +26,8 @@ struct api {
 	bool lines;			/* a stream is JSON lines, not server-sent events */
 	size_t state;			/* bytes of the provider's own state; 0: it has none */
 	const void *initial;		/* what it begins as */
+	const char *number;		/* the member of its frames that counts them up; NULL: none */
+	struct alike_members plain;	/* of the frames that are a piece of text and no more */
 	const char *path;		/* of an API that is all at one place, its key a bearer token; else: */
 	void (*address)(const struct llm_request *r, struct address *a);
 	/*
@@ -55,6 +58,12 @@ struct reading {
 	bool ending;		/* no more bytes come */
 	bool warned;
 	bool framed;		/* a frame was taken */
+	struct alike alike;
+	void *state_before;	/* the last frame that was parsed */
+	unsigned pieces;	/* of text in it */
+	struct text piece;	/* the last of them, as long as it lives */
+	bool numbered;		/* it has a number */
+	int64_t number;		/* of the last one that has */
 };
 
 /* Asks it. */
