@@ -26,7 +26,10 @@ ifneq ($(shell pkg-config --exists hiredis_ssl 2>/dev/null && echo yes),)
 ALL_CFLAGS += -DAG2_HIREDIS='"$(call shared,hiredis)"' -DAG2_HIREDIS_SSL='"$(call shared,hiredis_ssl)"'
 endif
 LIBS_BASE   = $(call static,json-c) $(call static,yaml) $(call static,sqlite3) $(call static,hiredis) -lm -lpthread -ldl
-LIBS_ag2-ask = -lcurl
+# The loader looks each symbol up in one library after the other: libcrypto, which has half of all those that libcurl brings, is first
+# where libcurl needs it.
+crypto = $(shell objdump -p $(realpath $(shell $(CC) -print-file-name=libcurl.so)) 2>/dev/null | sed -n 's/^ *NEEDED *\(libcrypto\.so.*\)/-l:\1/p')
+LIBS_ag2-ask := -Wl,--push-state,--no-as-needed $(crypto) -Wl,--pop-state -lcurl
 # The tests' HTTP server speaks TLS where there is a library for it.
 LIBS_httpd  := $(shell pkg-config --libs openssl 2>/dev/null)
 $(BUILD)/tests/tools/httpd.o: ALL_CFLAGS += $(if $(LIBS_httpd),-DWITH_TLS)
@@ -54,7 +57,7 @@ $(BUILD)/libag2.a: $(LIB_OBJ)
 
 $(BUILD)/bin/%: $(BUILD)/cmd/%.o $(CLI_OBJ) $(BUILD)/libag2.a
 	@mkdir -p $(@D)
-	$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_BASE) $(LIBS_$*)
+	$(LINK) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(LIBS_$*) $(LIBS_BASE)
 
 # What only one program needs, ag2-NAME, is in cmd/NAME/.
 $(foreach p,$(PROGRAMS),$(eval $(BUILD)/bin/$(p): $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/$(p:ag2-%=%)/*.c))))
@@ -65,7 +68,7 @@ $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libag2.a
 
 $(BUILD)/tools/%: $(BUILD)/tests/tools/%.o $(BUILD)/libag2.a
 	@mkdir -p $(@D)
-	$(LINK) -o $@ $^ $(LIBS_BASE) $(LIBS_$*)
+	$(LINK) -o $@ $^ $(LIBS_$*) $(LIBS_BASE)
 
 # Preloaded into a program: without the sanitizers, which the program has.
 $(BUILD)/tools/%.so: tests/tools/preload/%.c $(wildcard tests/tools/preload/*.h) Makefile
