@@ -1,11 +1,12 @@
 /*
  * Measures programs against each other on a machine that is busy with other things.
  *
- *	race [-n ROUNDS] -l LABEL -t RATIO  PROGRAM [ARG...] --- PROGRAM [ARG...]
+ *	race [-n ROUNDS] [-c] -l LABEL -t RATIO  PROGRAM [ARG...] --- PROGRAM [ARG...]
  *	race [-n ROUNDS] -l LABEL -m MB     PROGRAM [ARG...]
  *
  * The first form runs both in turn, ROUNDS times each after an unmeasured round, first one first in even rounds and last
  * in odd ones, from fork to exit, and prints the median over the rounds of the first one's time divided by the second's.
+ * With -c it is the time of the processor, user's and system's.
  * The second prints the greatest resident memory of a run. Standard input and output are /dev/null; for a pipeline the
  * program is sh. A program that fails makes race fail: exit 1.
  */
@@ -23,7 +24,7 @@
 extern char **environ;
 
 struct took {
-	double seconds, megabytes;
+	double seconds, megabytes, processor;
 };
 
 static posix_spawn_file_actions_t null_files;
@@ -35,6 +36,12 @@ now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static double
+seconds(struct timeval t)
+{
+	return t.tv_sec + t.tv_usec / 1e6;
 }
 
 static struct took
@@ -56,7 +63,7 @@ measure(char **argv)
 		fprintf(stderr, "race: %s failed: wait status %d\n", argv[0], status);
 		exit(1);
 	}
-	return (struct took){ now() - from, usage.ru_maxrss / 1024.0 };
+	return (struct took){ now() - from, usage.ru_maxrss / 1024.0, seconds(usage.ru_utime) + seconds(usage.ru_stime) };
 }
 
 static int
@@ -68,7 +75,7 @@ by_size(const void *a, const void *b)
 }
 
 static double
-median_ratio(char **first, char **second, long rounds)
+median_ratio(char **first, char **second, long rounds, int processor)
 {
 	double *ratios = calloc(rounds, sizeof *ratios), median;
 	struct took a, b;
@@ -84,7 +91,7 @@ median_ratio(char **first, char **second, long rounds)
 		a = measure(first);
 		if (i % 2 == 0)
 			b = measure(second);
-		ratios[i] = a.seconds / b.seconds;
+		ratios[i] = processor ? a.processor / b.processor : a.seconds / b.seconds;
 	}
 	qsort(ratios, rounds, sizeof *ratios, by_size);
 	median = ratios[rounds / 2];
@@ -126,7 +133,7 @@ report(double got, double target, const char *unit, const char *label)
 static int
 usage(void)
 {
-	fputs("usage: race [-n ROUNDS] -l LABEL -t RATIO PROGRAM [ARG...] --- PROGRAM [ARG...]\n"
+	fputs("usage: race [-n ROUNDS] [-c] -l LABEL -t RATIO PROGRAM [ARG...] --- PROGRAM [ARG...]\n"
 	    "       race [-n ROUNDS] -l LABEL -m MB PROGRAM [ARG...]\n", stderr);
 	return 64;
 }
@@ -138,10 +145,11 @@ main(int argc, char **argv)
 	double ratio = 0, megabytes = 0;
 	char **second;
 	long rounds = 1;
-	int opt;
+	int opt, processor = 0;
 
-	while ((opt = getopt(argc, argv, "+n:l:t:m:")) != -1)
+	while ((opt = getopt(argc, argv, "+n:l:t:m:c")) != -1)
 		switch (opt) {
+		case 'c': processor = 1; break;
 		case 'n': rounds = strtol(optarg, NULL, 10); break;
 		case 'l': label = optarg; break;
 		case 't': ratio = strtod(optarg, NULL); break;
@@ -157,7 +165,7 @@ main(int argc, char **argv)
 	    posix_spawn_file_actions_addopen(&null_files, 1, "/dev/null", O_WRONLY, 0))
 		return 1;
 	if (ratio > 0)
-		report(median_ratio(argv, second, rounds), ratio, "", label);
+		report(median_ratio(argv, second, rounds, processor), ratio, "", label);
 	else
 		report(greatest_rss(argv, rounds), megabytes, " MB", label);
 	return fclose(stdout) ? 74 : 0;
