@@ -19,6 +19,7 @@
 #include "base/run.h"
 #include "base/utf8.h"
 #include "stream.h"
+#include "schema.h"
 #include "turn.h"
 #include "upkeep.h"
 
@@ -397,6 +398,8 @@ read_schema(const char *path)
 		log_fail(&e);
 	if (json_parse(&schema, text.data, text.len, &e) < 0 || !json_object_is_type(schema, json_type_object))
 		log_die(65, "the schema '%s' is not a JSON object", path);
+	if (schema_usable(schema, &e) < 0)
+		log_die(65, "'%s': %s", path, e.msg);
 	buf_release(&text);
 	return schema;
 }

@@ -63,6 +63,20 @@ ask() {
 	[ "$(asked)" -eq 2 ]
 }
 
+@test "what a schema refers to is checked; what is not in it is 65 before anything is asked" {
+	echo '{"type":"array","items":{"$ref":"#/$defs/p"},"$defs":{"p":{"oneOf":[{"type":"integer","minimum":3},{"const":"none"}]}}}' >list
+	answer_text '[4, 2]'
+	answer_text '[4, "none"]'
+	run -0 --separate-stderr ask --schema list "Which?"
+	output_is '[4, "none"]'
+	tail -n 1 "$MODEL_DIR/sent.2" | grep -q 'fits none of what it may be'
+	echo '{"$ref":"https://e/s.json"}' >away
+	run ask --schema away "Which?"
+	status_is 65
+	has "'away': the schema refers to 'https://e/s.json', which is not in it"
+	[ "$(asked)" -eq 2 ]
+}
+
 @test "a schema that is not there is 66, one that is none 65; -n shows how it is sent" {
 	run ask --schema nowhere q
 	status_is 66

@@ -486,6 +486,19 @@ check_version(const struct llm_config *c, struct err *e)
 	return 0;
 }
 
+/* Limits of numbers, texts and lists are refused, and every object must be closed. */
+static struct json_object *
+shape(const struct llm_request *r)
+{
+	static const char *const refused[] = { "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength", "maxLength",
+		"minItems", "maxItems", "uniqueItems", "minProperties", "maxProperties", NULL };
+	struct json_object *schema = shape_copy(r);
+
+	shape_drop(schema, refused);
+	shape_close(schema);
+	return schema;
+}
+
 static int
 settings(struct buf *out, const struct llm_request *r, struct err *e)
 {
@@ -499,7 +512,7 @@ settings(struct buf *out, const struct llm_request *r, struct err *e)
 		setting_add(s, "stream", json_object_new_boolean(1));
 	if (r->schema != NULL) {
 		setting_add(s, "output_config.format.type", json_object_new_string("json_schema"));
-		setting_add(s, "output_config.format.schema", json_object_get(r->schema));
+		setting_add(s, "output_config.format.schema", shape(r));
 	}
 	return put_settings(out, s, r, mine, e);
 }

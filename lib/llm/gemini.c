@@ -460,7 +460,7 @@ settings(struct buf *out, const struct llm_request *r, struct err *e)
 	settings_usual(s, r, "generationConfig.temperature", "generationConfig.maxOutputTokens");
 	if (r->schema != NULL) {
 		setting_add(s, "generationConfig.responseMimeType", json_object_new_string("application/json"));
-		setting_add(s, "generationConfig.responseJsonSchema", json_object_get(r->schema));
+		setting_add(s, "generationConfig.responseJsonSchema", shape_copy(r));
 	}
 	return put_settings(out, s, r, mine, e);
 }

@@ -201,7 +201,7 @@ settings(struct buf *out, const struct llm_request *r, struct err *e)
 	setting_add(s, "stream", json_object_new_boolean(r->stream));	/* it streams unless told not to */
 	settings_usual(s, r, "options.temperature", "options.num_predict");
 	if (r->schema != NULL)
-		setting_add(s, "format", json_object_get(r->schema));
+		setting_add(s, "format", shape_copy(r));
 	return put_settings(out, s, r, mine, e);
 }
 

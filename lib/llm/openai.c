@@ -221,12 +221,8 @@ settings(struct buf *out, const struct llm_request *r, struct err *e)
 		setting_add(s, "stream_options.include_usage", json_object_new_boolean(1));
 	}
 	settings_usual(s, r, "temperature", "max_completion_tokens");
-	if (r->schema != NULL) {
-		setting_add(s, "response_format.type", json_object_new_string("json_schema"));
-		setting_add(s, "response_format.json_schema.name", json_object_new_string(SCHEMA_NAME));
-		setting_add(s, "response_format.json_schema.schema", json_object_get(r->schema));
-		setting_add(s, "response_format.json_schema.strict", json_object_new_boolean(1));
-	}
+	if (r->schema != NULL)
+		shape_openai(s, r, "response_format.type", "response_format.json_schema");
 	return put_settings(out, s, r, mine, e);
 }
 

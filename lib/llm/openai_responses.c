@@ -241,12 +241,8 @@ settings(struct buf *out, const struct llm_request *r, struct err *e)
 		setting_add(s, "include", include);
 	}
 	settings_usual(s, r, "temperature", "max_output_tokens");
-	if (r->schema != NULL) {
-		setting_add(s, "text.format.type", json_object_new_string("json_schema"));
-		setting_add(s, "text.format.name", json_object_new_string(SCHEMA_NAME));
-		setting_add(s, "text.format.schema", json_object_get(r->schema));
-		setting_add(s, "text.format.strict", json_object_new_boolean(1));
-	}
+	if (r->schema != NULL)
+		shape_openai(s, r, "text.format.type", "text.format");
 	return put_settings(out, s, r, mine, e);
 }
 

@@ -4,6 +4,8 @@
 
 #include "base/alloc.h"
 
+#include <stdlib.h>
+
 #define REQUEST(text) "{\"type\": \"ModelRequest\", \"data\": {\"parts\": [{\"__event__\": \"TextInput\", \"content\": \"" text "\"}]}}"
 #define CALLS(message, calls) "{\"type\": \"ModelResponse\", \"data\": {\"message\": " message ", \"tool_calls\": {\"calls\": [" calls "]}}}"
 #define CALL(id, arguments) "{\"__event__\": \"ToolCallEvent\", \"id\": \"" id "\", \"name\": \"f\", \"arguments\": \"" arguments "\"}"
@@ -253,6 +255,51 @@ declarations(void)
 	buf_release(&out);
 }
 
+/* The schema of the answer as a provider is told: at this path of the body. */
+static void
+shaped(const char *provider, const char *schema, const char *path, const char *want, const char *what)
+{
+	const struct llm_config config = { .provider = (char *)provider, .model = (char *)"m", .temperature = -1 };
+	struct llm_request r = { .config = &config, .schema = parsed(schema) };
+	struct json_object *body, *at, *wanted = parsed(want);
+	char *copy = xstrdup(path), *rest = copy, *name;
+	struct buf out = BUF_INIT;
+
+	llm_body(&r, &out, NULL);
+	at = body = parsed(out.data);
+	while ((name = strsep(&rest, ".")) != NULL)
+		at = json_get(at, name);
+	same(at, wanted, what);
+	json_object_put(body);
+	json_object_put(wanted);
+	json_object_put(r.schema);
+	buf_release(&out);
+	free(copy);
+}
+
+static void
+schemas(void)
+{
+#define OPEN "{\"$schema\":\"https://json-schema.org/draft/2020-12/schema\",\"type\":\"object\",\"properties\":{\"minimum\":{\"type\":\"integer\",\"minimum\":1.50}," \
+	"\"list\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/o\"}}},\"required\":[\"minimum\",\"list\"],\"$defs\":{\"o\":{\"type\":\"object\",\"properties\":{}}}}"
+#define CLOSED(min) "{\"type\":\"object\",\"properties\":{\"minimum\":{\"type\":\"integer\"" min "},\"list\":{\"type\":\"array\",\"items\":{\"$ref\":\"#/$defs/o\"}}}," \
+	"\"required\":[\"minimum\",\"list\"],\"$defs\":{\"o\":{\"type\":\"object\",\"properties\":{},\"additionalProperties\":false}},\"additionalProperties\":false}"
+#define OPTIONAL "{\"type\":\"object\",\"properties\":{\"a\":{\"type\":\"string\"}}}"
+	shaped("openai", OPEN, "response_format.json_schema.schema", CLOSED(",\"minimum\":1.50"), "openai: objects are closed");
+	shaped("openai", OPEN, "response_format.json_schema.strict", "true", "and the model is held to it");
+	shaped("openai-responses", OPEN, "text.format.schema", CLOSED(",\"minimum\":1.50"), "openai-responses: the same");
+	shaped("openai-responses", OPEN, "text.format.strict", "true", "and as strict");
+	shaped("openai", OPTIONAL, "response_format.json_schema.strict", "false", "a member that may be missing is not strict");
+	shaped("openai", OPTIONAL, "response_format.json_schema.schema", OPTIONAL, "and the schema is sent as it is");
+	shaped("openai", "{\"type\":\"object\",\"properties\":{\"a\":{\"oneOf\":[{\"const\":1}]}},\"required\":[\"a\"]}", "response_format.json_schema.strict", "false",
+	    "nor is a keyword that the API does not know");
+	shaped("openai", "{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}", "response_format.json_schema.strict", "false", "nor any names of members");
+	shaped("openai", "{\"anyOf\":[{\"type\":\"string\"}]}", "response_format.json_schema.strict", "false", "nor what is no object");
+	shaped("anthropic", OPEN, "output_config.format.schema", CLOSED(""), "anthropic: closed, without limits");
+	shaped("gemini", OPTIONAL, "generationConfig.responseJsonSchema", OPTIONAL, "gemini: as it is");
+	shaped("ollama", OPTIONAL, "format", OPTIONAL, "ollama: as it is");
+}
+
 static void
 models(void)
 {
@@ -288,5 +335,6 @@ main(void)
 	rounds();
 	server_tools();
 	declarations();
+	schemas();
 	return done();
 }
