@@ -298,9 +298,11 @@ take_record(struct tar *t, const char *text, size_t len, bool global)
 	if (equals - p == 4 && memcmp(p, "size", 4) == 0) {
 		t->size = strtoull(value, &end, 10);
 		t->sized = true;
-		if (end != value + len || t->size > INT64_MAX)
+		if (*value < '0' || *value > '9' || end != value + len || t->size > INT64_MAX)
 			return 0;
 	}
+	if (equals - p > 11 && memcmp(p, "GNU.sparse.", 11) == 0)
+		t->sparse = true;	/* what follows is a map and pieces, under a name that is not the file's */
 	return total;
 }
 
@@ -386,7 +388,7 @@ tar_next(struct tar *t, struct tar_entry *entry, struct err *e)
 
 	if (pass_over(t, e) < 0)
 		return -1;
-	t->named = t->sized = false;
+	t->named = t->sized = t->sparse = false;
 	for (;;) {
 		rc = read_block(t, block, e);
 		if (rc <= 0)
@@ -402,6 +404,8 @@ tar_next(struct tar *t, struct tar_entry *entry, struct err *e)
 		t->left = t->size;
 		t->pad = tar_pad(t->left);
 	}
+	if (t->sparse)
+		type = 'S';
 	if (strchr("07", type) == NULL && type != '5')	/* strchr finds the NUL of old archives too */
 		return err_set(e, ERR_DATA, "'%s' is %s: a store has only files", t->name.data, kind(type));
 	*entry = (struct tar_entry){ .name = t->name.data, .len = t->name.len, .size = t->left,

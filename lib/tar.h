@@ -37,7 +37,7 @@ struct tar {
 	uint64_t offset;	/* bytes read of the archive */
 	/* private */
 	struct buf name, given;	/* given: the name of a pax or GNU header, for the next entry */
-	bool named, sized;
+	bool named, sized, sparse;
 	uint64_t size;		/* ... and its size */
 	uint64_t left;		/* content of the present entry that was not read yet */
 	size_t pad;

@@ -62,14 +62,20 @@ contents() {
 	[ $(($(stat -c %s 1.tar) % 10240)) -eq 0 ]
 }
 
-@test "disk, tar, redis, tar: the same archive" {
+@test "disk, tar, sqlite, tar, redis, tar: the same archive" {
 	command -v redis-server >/dev/null || skip "no redis-server"
 	redis_start
 	fill
 	one export >1.tar
-	ag2-store -s "$url" import <1.tar
+	ag2-store -s sqlite:two.db import <1.tar
+	ag2-store -s sqlite:two.db export | ag2-store -s "$url" import
 	ag2-store -s "$url" export >2.tar
 	same 1.tar 2.tar
+	rc flushall
+	ag2-store -s "$url" import <2.tar
+	ag2-store -s "$url" export | ag2-store -s disk:four import
+	ag2-store -s disk:four export >3.tar
+	same 1.tar 3.tar
 }
 
 @test "GNU tar lists and extracts it, and what it extracts is a store" {
@@ -185,6 +191,44 @@ contents() {
 	tar --format=pax -cf dev.tar /dev/null 2>/dev/null
 	run -65 ag2-store -s disk:e import <dev.tar
 	has "device"
+	truncate -s 1M t/holes
+	echo x >>t/holes
+	for format in gnu pax; do
+		tar --format=$format -S -cf sparse.tar t/holes
+		[ "$(stat -c %s sparse.tar)" -lt 100000 ]
+		run -65 ag2-store -s disk:f import <sparse.tar
+		has "sparse file"
+	done
+}
+
+@test "names that are no path of a store are refused; those that lead nowhere else are taken" {
+	mkdir t
+	echo x >t/x
+	while read -r status name want; do
+		tar -P -cf name.tar --transform="s,.*,$name," t/x
+		rm -rf got
+		run ag2-store -s disk:got import <name.tar
+		status_is "$status"
+		[ -z "$want" ] || [ "$(ag2-store -s disk:got cat "$want")" = x ]
+		[ -n "$want" ] || [ ! -e got ] || [ -z "$(ag2-store -s disk:got ls -aR | grep -v /.ag2)" ]
+		hasnt "Assertion"
+	done <<-END
+		65 /etc/passwd /etc/passwd
+		65 ./a/./b
+		65 a//b /a/b
+		65 ../a
+		65 a/../../b
+		65 ..
+		65 .ag2/../a
+		65 $(printf 'n%.0s' $(seq 256))
+		65 .ag2/lock
+	END
+	# what comes twice is there as it came last
+	echo y >t/y
+	tar -cf twice.tar --transform='s,.*,f,' t/x t/y
+	run -65 ag2-store -s disk:two import <twice.tar
+	has "complete, is missing"
+	[ "$(ag2-store -s disk:two cat /f)" = y ]
 }
 
 @test "what other tars made is read, though it has no end of ours" {
