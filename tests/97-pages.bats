@@ -270,7 +270,7 @@ options_of() {
 		[ ! -s wrong ] || fail "ag2-$name(1) has what the program does not take:" "$(cat wrong)"
 	done <<-'END'
 		aggregate
-		ask --current
+		ask --current --all-events --keep-all
 		assemble --current --events
 		compact --current
 	END

@@ -293,7 +293,7 @@ cell_of(const char *text)
 {
 	struct buf out = BUF_INIT;
 
-	scrub(&out, text[0] != '\0' ? text : "-", text[0] != '\0' ? strlen(text) : 1, false);
+	cli_add(&out, text[0] != '\0' ? text : "-", text[0] != '\0' ? strlen(text) : 1, false);
 	return buf_detach(&out, NULL);
 }
 
