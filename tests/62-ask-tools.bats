@@ -91,8 +91,22 @@ ask() {
 	done
 }
 
+# A process that has ended, whether or not anybody has asked for its status.
 gone() {
-	! kill -0 "$1"
+	! kill -0 "$1" || grep -q "^State:.Z" "/proc/$1/status"
+}
+
+@test "kill -9 of ag2-ask ends its tool with all it started, also what does not hear SIGTERM" {
+	tool t 'sleep 300 & echo $! >child; sh -c "trap \"\" TERM; echo \$\$ >deaf; while :; do sleep 1; done" & echo $$ >self; wait'
+	answer_calls c1 t '{}'
+	ag2-ask -m "$MODEL" --tool ./t x </dev/null >out 2>err &
+	pid=$!
+	wait_for 20 test -s self -a -s child -a -s deaf
+	kill -KILL $pid
+	wait $pid 2>/dev/null || true
+	for left in $(cat child self deaf); do
+		wait_for 10 gone "$left"
+	done
 }
 
 @test "a tool that prints more than 1 MB is ended, and is an error result" {

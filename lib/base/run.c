@@ -73,6 +73,8 @@ struct child {
 	int pidfd;		/* -1: the kernel has none, its end is asked for now and then */
 	int ours[PIPES];	/* our ends; -1: none or closed */
 	int theirs[PIPES];
+	pid_t guard;		/* 0: none */
+	int leash;		/* what it waits at */
 	size_t fed;		/* bytes of input written */
 	double deadline;	/* INFINITY: none */
 	bool ended;
@@ -262,6 +264,78 @@ fork_child(const struct child *c, char *const *argv, char **env)
 	return pid;
 }
 
+/* ---- when we are killed ---- */
+
+static void
+pause_for(double seconds)
+{
+	struct timespec t = { .tv_nsec = (long)(seconds * 1e9) };
+
+	nanosleep(&t, NULL);
+}
+
+static void
+ask_to_end(pid_t target)
+{
+	kill(target, SIGTERM);
+	kill(target, SIGCONT);
+}
+
+/* With all signals blocked; the leash ends with whoever holds the other end. */
+static void __attribute__((noreturn))
+stand_guard(int leash, pid_t target)
+{
+	double limit;
+	char word;
+
+	dup2(leash, 0);
+	close_range(1, ~0U, 0);
+	(void)!chdir("/");
+	while (io_read(0, &word, 1) > 0)
+		;
+	ask_to_end(target);
+	for (limit = clock_monotonic() + GRACE; kill(target, 0) == 0 && clock_monotonic() < limit;)
+		pause_for(0.005);
+	kill(target, SIGKILL);
+	_exit(0);
+}
+
+/*
+ * SIGKILL leaves us no time to end the child and what it started: a process of ours does it then, in a group of its own. What
+ * shares our terminal is left to the terminal.
+ */
+static void
+post_guard(struct child *c)
+{
+	sigset_t all, old;
+	int p[2];
+
+	if (c->r->terminal || pipe2(p, O_CLOEXEC) < 0)
+		return;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	c->guard = fork();
+	if (c->guard == 0) {
+		setpgid(0, 0);
+		close(p[1]);
+		stand_guard(p[0], -c->pid);
+	}
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	close(p[0]);
+	c->leash = p[1];
+}
+
+static void
+dismiss_guard(struct child *c)
+{
+	if (c->guard > 0) {
+		kill(c->guard, SIGKILL);
+		while (waitpid(c->guard, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	close_fd(&c->leash);
+}
+
 static int
 start(struct child *c, struct err *e)
 {
@@ -288,6 +362,7 @@ start(struct child *c, struct err *e)
 	c->pidfd = pidfd_open(c->pid, 0);
 	if (c->pidfd >= 0)
 		fcntl(c->pidfd, F_SETFD, FD_CLOEXEC);
+	post_guard(c);
 	return 0;
 }
 
@@ -412,14 +487,6 @@ reap(struct child *c)
 		c->status = 0;	/* reaped elsewhere: its status is not to be had */
 }
 
-static void
-pause_for(double seconds)
-{
-	struct timespec t = { .tv_nsec = (long)(seconds * 1e9) };
-
-	nanosleep(&t, NULL);
-}
-
 /* Nobody is left: all that was in the group has ended. */
 static bool
 gone(struct child *c, pid_t target)
@@ -437,8 +504,7 @@ terminate(struct child *c)
 	if (c->ended)
 		return;
 	close_fd(&c->ours[IN]);
-	kill(target, SIGTERM);
-	kill(target, SIGCONT);
+	ask_to_end(target);
 	while (!gone(c, target) && clock_monotonic() < limit)
 		pause_for(0.005);
 	if (!c->ended || target < 0)
@@ -520,7 +586,7 @@ attend(struct child *c, struct err *e)
 int
 run(const struct run *r, struct err *e)
 {
-	struct child c = { .r = r, .pidfd = -1, .ours = { -1, -1, -1, -1 }, .theirs = { -1, -1, -1, -1 }, .deadline = INFINITY };
+	struct child c = { .r = r, .pidfd = -1, .leash = -1, .ours = { -1, -1, -1, -1 }, .theirs = { -1, -1, -1, -1 }, .deadline = INFINITY };
 	int rc = -1, i;
 
 	if (run_interrupted() != 0)
@@ -529,6 +595,7 @@ run(const struct run *r, struct err *e)
 		c.deadline = clock_monotonic() + r->timeout;
 	if (open_pipes(&c, e) == 0 && start(&c, e) == 0)
 		rc = attend(&c, e);
+	dismiss_guard(&c);
 	close_fd(&c.pidfd);
 	for (i = 0; i < PIPES; i++) {
 		close_fd(&c.ours[i]);

@@ -40,7 +40,8 @@ int run(const struct run *r, struct err *e);
 /*
  * The signal that the command was sent and should end by, 0 if none: of SIGINT, SIGTERM, SIGHUP the first, from when
  * run_catch_signals was called (one that was ignored stays so). Commands that run children or wait for servers call it
- * once they have read their input; a child outlives a parent that a signal kills, but for a SIGTERM to the child itself.
+ * once they have read their input; when it is killed, SIGKILL not excepted,
+ * a process beside it ends the child and its group in the same way.
  */
 void run_catch_signals(void);
 int run_interrupted(void);
