@@ -66,7 +66,13 @@ $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libag2.a
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ $(LIBS_BASE) -lcurl
 
-$(BUILD)/tools/%: $(BUILD)/tests/tools/%.o $(BUILD)/libag2.a
+# What several tools share.
+TOOL_SRC = $(wildcard tests/tools/lib/*.c)
+$(BUILD)/libtools.a: $(TOOL_SRC:%.c=$(BUILD)/%.o)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/tools/%: $(BUILD)/tests/tools/%.o $(BUILD)/libtools.a $(BUILD)/libag2.a
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^ $(LIBS_$*) $(LIBS_BASE)
 
@@ -88,9 +94,11 @@ tests-asan:
 check-asan:
 	$(MAKE) check $(ASAN)
 
-# Deaths at every system call, two hundred turns: what check does in steps.
+# What check does in steps: deaths at every system call, two hundred turns, the loss of power at every moment, and SOAK_OPS changes
+# to every store by writers that are killed. `make soak ONLY=store-soak`: one part of it.
+SOAK_OPS = 100000
 soak: tests
-	SOAK=1 AG2_TEST_TIMEOUT=3600 AG2_BUILD=$(BUILD) sh tests/run
+	SOAK=1 SOAK_OPS=$(SOAK_OPS) AG2_TEST_TIMEOUT=3600 AG2_BUILD=$(BUILD) sh tests/run $(ONLY)
 
 lint: lint-man lint-sh
 lint-man:

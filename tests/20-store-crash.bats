@@ -1,5 +1,6 @@
 #!/usr/bin/env bats
-# Processes that die, and processes beside each other, on every store that more than one process can use.
+# Processes that die at a certain system call, and processes beside each other, on disk and on sqlite; 20-store-soak.bats has those that
+# die at any moment.
 
 load helper
 
@@ -19,33 +20,11 @@ both() {
 	done
 }
 
-kill_writers() {
-	"$hammer" kill "$url" "$1"
-}
-
-kill_committers() {
-	"$hammer" kill-commits "$url" "$1"
-}
-
-@test "1000 writers killed at random moments: nothing acknowledged is lost, none is twice, none is torn (disk)" {
-	"$hammer" kill "disk:$TMP/s" 1000
-	"$hammer" kill "disk:$TMP/full?sync=full" 20
-}
-
-@test "1000 writers killed at random moments: nothing acknowledged is lost, none is twice, none is torn (sqlite)" {
-	"$hammer" kill "sqlite:$TMP/s.db" 1000
-	"$hammer" kill "sqlite:$TMP/full.db?sync=full" 20
-}
-
-@test "writers killed within commits of five operations: each commit is there whole or not at all" {
-	both kill_committers 200
-}
-
 every_step() {
 	local change
 	for change in append append-large append-new write write-new delete delete-directory delete-all replace-prefix many; do
 		echo "# $change"
-		run "$hammer" steps "$url-$change" "$change"
+		run "$TOOLS/storesteps" kill "$url-$change" "$change"
 		[ "$status" -eq 0 ] || fail "$output"
 		case $output in
 		skip*) skip "no ptrace here" ;;
@@ -59,7 +38,7 @@ every_step() {
 }
 
 look() {
-	run "$hammer" look "$url"
+	run "$TOOLS/storesteps" look "$url"
 	[ "$status" -eq 0 ] || fail "$output"
 	case $output in
 	skip*) skip "no ptrace here" ;;

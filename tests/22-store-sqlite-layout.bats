@@ -112,8 +112,7 @@ is_plain() {
 }
 
 @test "writers that are killed at random moments, in the middle of a conversion too" {
-	"$TOOLS/storehammer" kill "$AG2_STORE" 100
-	"$TOOLS/storehammer" kill-commits "sqlite:$TMP/commits.db?layout=ag2" 40
+	"$TOOLS/storesoak" -w 1 -r 1 -k 3 "$AG2_STORE" 400
 	local k
 	ag2-store -s "$ours" write /keep <<<kept
 	for k in 60 90 110 130 150 170 190 210 240; do

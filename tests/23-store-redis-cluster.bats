@@ -101,11 +101,6 @@ owner() {
 	output_is y
 }
 
-@test "writers killed at random moments lose nothing" {
-	"$TOOLS/storehammer" kill "$first?prefix={a}" 60
-	"$TOOLS/storehammer" kill-commits "$first?prefix={b}" 30
-}
-
 @test "a node that has died is told within the timeout" {
 	export AG2_STORE="$first?prefix={a}"
 	ag2-store write /x <<<1

@@ -48,7 +48,7 @@ tls_server() {
 	tls_server --tls-auth-clients no
 	export AG2_STORE="rediss://127.0.0.1:$port/0?cacert=$TMP/ca.pem"
 	(cd "$ROOT" && AG2_TEST_STORE=$AG2_STORE "$UNIT/store") >out || fail "$(grep -A3 '^not ok' out)"
-	"$TOOLS/storehammer" kill "$AG2_STORE" 20
+	"$TOOLS/storesoak" -k 5 "$AG2_STORE" 100
 	run -0 ag2-store -s "$AG2_STORE" lock --ttl 1 /l -- sleep 2
 	ag2-store watch -v --once /w >seen 2>said 3>&- & watch=$!
 	wait_for 10 grep -q watching said

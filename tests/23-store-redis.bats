@@ -33,11 +33,6 @@ teardown() {
 	has "other one:__index"
 }
 
-@test "writers killed at random moments: nothing acknowledged is lost, none is twice, none is torn" {
-	"$hammer" kill "$url" 300
-	"$hammer" kill-commits "$url?prefix=commits" 100
-}
-
 @test "two processes append while a third reads: nothing is lost, every offset is right, the reader sees whole records" {
 	for size in 200 262144; do
 		n=$((size > 1000 ? 60 : 1000))

@@ -49,6 +49,9 @@ int store_name_compare(const char *a, bool a_dir, const char *b, bool b_dir);
 /* Byte order with '/' before everything else, so that what lies below a path follows it at once. */
 int store_tree_order(const char *a, const char *b);
 
+/* Between two tries for a lock that others hold for a moment; tries counts them from 0. */
+void store_contend(unsigned tries);
+
 /* What an open store is made of, and how many commits were made through it. */
 const struct store_backend *store_backend_of(const struct store *s, void **self, uint64_t *commits);
 

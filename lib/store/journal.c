@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/sha1.h"
+#include "store/backend.h"
 #include "store/beneath.h"
 
 #include <endian.h>
@@ -70,13 +71,11 @@ journal_peek(struct journal *j, int root, uint64_t *seq, struct err *e)
 	return 0;
 }
 
-/* The lock is short-lived: look again soon, then less often. */
 static int
 wait_for_lock(int fd, unsigned wait_ms, struct err *e)
 {
 	double until = 0;
-	long pause = 50000;
-	struct timespec t = { 0 };
+	unsigned tries = 0;
 
 	while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		if (errno == EINTR)
@@ -90,10 +89,7 @@ wait_for_lock(int fd, unsigned wait_ms, struct err *e)
 			until = clock_monotonic() + wait_ms / 1000.0;
 		else if (clock_monotonic() > until)
 			return err_set(e, ERR_BUSY, "another process has been changing the store for %u ms", wait_ms);
-		t.tv_nsec = pause;
-		nanosleep(&t, NULL);
-		if (pause < 10000000)
-			pause += pause / 2;
+		store_contend(tries++);
 	}
 	return 0;
 }

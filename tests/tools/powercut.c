@@ -12,8 +12,8 @@
  * length; fdatasync keeps content and length, fsync the time as well. A name that was made, removed or changed is kept when
  * its directory was synced since; those of one directory are kept in order; a rename is one thing.
  */
+#include "lib/hammer.h"
 #include "preload/power.h"
-#include "store/store.h"
 
 #include "base/alloc.h"
 #include "base/io.h"
@@ -25,38 +25,11 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <stdnoreturn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define SECTOR 512
-
-static void (*on_failure)(void);
-
-static noreturn void __attribute__((format(printf, 1, 2)))
-give_up(const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	fputs("powercut: ", stderr);
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
-	va_end(ap);
-	if (on_failure != NULL)
-		on_failure();
-	_exit(1);
-}
-
-static uint64_t
-draw(uint64_t *x, uint64_t below)
-{
-	*x ^= *x << 13;
-	*x ^= *x >> 7;
-	*x ^= *x << 17;
-	return *x % below;
-}
 
 /* ---- The changes ---- */
 
@@ -171,54 +144,6 @@ make_change(struct change *c, struct store *s, long i, uint64_t *x)
 	}
 }
 
-static struct store *
-opened(const char *url, enum store_mode mode)
-{
-	struct store_options o = { .mode = mode, .timeout_ms = 30000 };
-	struct store *s = NULL;
-	struct err e = ERR_INIT;
-
-	if (store_open(&s, url, &o, &e) < 0) {
-		if (e.code == ERR_NOINPUT && mode == STORE_READ)
-			return NULL;
-		give_up("%s", e.msg);
-	}
-	return s;
-}
-
-struct down {
-	struct store *s;
-	const char *path;
-	struct buf *out;
-};
-
-static void snapshot(struct store *s, const char *path, struct buf *out);
-
-static int
-snapshot_entry(void *arg, const char *name, bool dir, const struct store_stat *st)
-{
-	struct down *d = arg;
-	char *path = xasprintf("%s/%s", d->path[1] ? d->path : "", name);
-
-	buf_addf(d->out, "%s%s\n", path, dir ? "/" : "");
-	snapshot(d->s, path, d->out);
-	free(path);
-	return 0;
-}
-
-/* Everything in the store as text. */
-static void
-snapshot(struct store *s, const char *path, struct buf *out)
-{
-	struct down d = { .s = s, .path = path, .out = out };
-	struct err e = ERR_INIT;
-
-	if (store_read(s, path, out, NULL, &e) < 0 && e.code != ERR_ABSENT)
-		give_up("%s", e.msg);
-	if (store_list(s, path, 0, snapshot_entry, &d, &e) < 0)
-		give_up("%s", e.msg);
-}
-
 /* What the store is after each change, by carrying them out in memory. */
 static struct buf *
 foresee(uint64_t seed, long n)
@@ -241,12 +166,6 @@ foresee(uint64_t seed, long n)
 	buf_adds(&all[n + 1], "no state at all");
 	store_close(s);
 	return all;
-}
-
-static bool
-same(const struct buf *a, const struct buf *b)
-{
-	return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
 }
 
 /* Goes on with the changes from where the store is, and says after each: its number and the versions that it gave. */
@@ -835,7 +754,7 @@ check_goes_on(struct store *s)
 static void
 check_state(const char *url, const struct buf *after, long acked, long found, bool reader)
 {
-	struct store *s = opened(url, reader ? STORE_READ : STORE_CREATE);
+	struct store *s = reader ? opened_if_there(url) : opened(url, STORE_CREATE);
 	struct buf now = BUF_INIT;
 	long i;
 
@@ -947,7 +866,7 @@ shim_path(void)
 
 /* Whether a worker, killed before its step `kill_at` (0: not killed), came to the end. */
 static bool
-record(const char *url, const char *seed, const char *n, const char *file, long kill_at)
+make_record(const char *url, const char *seed, const char *n, const char *file, long kill_at)
 {
 	char *shim = shim_path(), *at = xasprintf("%ld", kill_at);
 	int status;
@@ -1005,7 +924,7 @@ main(int argc, char **argv)
 	if (mkdir(base, 0700) < 0 || stat(base, &st) < 0)
 		give_up("%s: %s", base, strerror(errno));
 	object_new(st.st_ino, true);
-	while (!record(url, argv[3], argv[4], file, kills < n / 4 ? 1 + (long)draw(&x, 90) : 0))
+	while (!make_record(url, argv[3], argv[4], file, kills < n / 4 ? 1 + (long)draw(&x, 90) : 0))
 		kills++;
 	read_record(file);
 	for (i = 0; i < nsteps; i++) {
