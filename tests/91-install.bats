@@ -64,8 +64,8 @@ make_ag2() {
 	PATH=$TMP/shadow:$PATH run -0 sh "$ROOT/scripts/deps" --build
 	output_is ''
 	PATH=$TMP/shadow:$PATH run -0 sh "$ROOT/scripts/deps"
-	has 'sudo apt-get install bats curl jq mandoc openssl procps redis-server redis-tools shellcheck sqlite3 strace'
-	grep -q 'install --no-install-recommends bats curl jq mandoc' asked
+	has 'sudo apt-get install bats curl fish jq mandoc openssl procps redis-server redis-tools shellcheck sqlite3 strace zsh'
+	grep -q 'install --no-install-recommends bats curl fish jq mandoc' asked
 
 	# The tools deps needs, without sudo.
 	mkdir bare

@@ -131,3 +131,65 @@ in_bash() {
 	run -0 zsh -fc 'fpath=($PWD/functions); autoload -Uz _ag2-store; compadd() { print -- "${@[-1]}"; }; words=(ag2-store tre) CURRENT=2; _ag2-store'
 	has "closed"
 }
+
+# What is typed in the tests of the shells themselves, and what a tab makes of it: a line or more for each program.
+typed() {
+	cat <<-'END'
+		ag2-store log show stream-o	ag2-store log show stream-one
+		ag2-store cat /memory/wi	ag2-store cat /memory/with\ blank
+		ag2-assemble sliding-window:st	ag2-assemble sliding-window:step=
+		ag2-assemble sliding-window:step=	ag2-assemble sliding-window:step=
+		ag2-ask --layout=c	ag2-ask --layout=cache
+		ag2-ask --stream=stream-t	ag2-ask --stream=stream-two
+		ag2-aggregate conv	ag2-aggregate conversation-summary
+		ag2-compact --stream stream-t	ag2-compact --stream stream-two
+	END
+}
+
+# in_terminal SHELL SETUP: types the lines of `typed`, each with a tab, and a ^G which SETUP has bound to printing `got:LINE` and an
+# empty line.
+in_terminal() {
+	need_terminal
+	fill
+	mkdir scripts
+	for program in "$BIN"/ag2-*; do "$program" --completion="${1%% *}" >"scripts/_${program##*/}"; done
+	printf '%s\n' "$2" >setup
+	typed >table
+	{
+		echo ". ./setup"
+		while IFS=$'\t' read -r line want; do printf '%s\t\007' "$line"; done <table
+		echo exit
+	} | TERM=dumb timeout 60 script -qec "$1" /dev/null >screen 2>&1 || true
+	grep -ao 'got:.*' screen | sed -e 's/^got://' -e 's/[ \r]*$//' >got
+	cut -f 2 table >want
+	same want got
+}
+
+@test "bash itself completes for every program" {
+	in_terminal "bash --norc --noprofile -i" '
+		for s in scripts/*; do . $s; done
+		got() { echo "got:$READLINE_LINE"; READLINE_LINE= READLINE_POINT=0; }
+		bind -x '\''"\C-g": got'\'
+}
+
+@test "zsh itself completes for every program" {
+	command -v zsh >/dev/null || skip "no zsh"
+	in_terminal "zsh -f -i" '
+		fpath=($PWD/scripts $fpath)
+		autoload -Uz compinit
+		compinit -u -D
+		got() { print; print -r -- "got:$BUFFER"; BUFFER=; }
+		zle -N got
+		bindkey -e
+		bindkey "^G" got'
+}
+
+@test "fish itself completes for every program" {
+	command -v fish >/dev/null || skip "no fish"
+	fill
+	for program in "$BIN"/ag2-*; do "$program" --completion=fish; done >all.fish
+	typed | while IFS=$'\t' read -r line want; do
+		got=$(fish --no-config -c 'source all.fish; complete -C $argv[1]' "$line" | cut -f 1)
+		[ "${line% *} ${got// /\\ }" = "$want" ] || fail "$line: $got"
+	done
+}
