@@ -103,7 +103,7 @@ A() {
 
 @test "log show -: a stream on standard input, its prompts, its bad lines" {
 	run -0 bash -c "{ printf '%s\n' '{\"type\": \"Prompt\", \"data\": {\"content\": \"Be kind.\"}}'; cat; } | ag2-store log show -" < <(U hello 1.5)
-	output_is "$(printf '\nPrompt\nBe kind.\n\nUser  1970-01-01 00:00:01  turn 1\nhello')"
+	output_is "$(printf 'Prompt\nBe kind.\n\nUser  1970-01-01 00:00:01  turn 1\nhello')"
 	run -65 --separate-stderr bash -c 'echo no json | ag2-store log show -'
 	has "stdin:1: byte 1" "$stderr"
 }
@@ -326,6 +326,26 @@ everything() {
 	output_is ""
 	run bash -c 'ag2-store ls -aR1 / | grep -v -e "/$" -e "^/.ag2/locks*$"'
 	output_is ""
+}
+
+@test "log prune killed before any one of its system calls: a stream is there whole, or gone" {
+	"$TOOLS/killat" 1 true || [ $? -ne 77 ] || skip "no ptrace here"
+	for AG2_STORE in disk:$TMP/walk sqlite:$TMP/walk.db; do
+		export AG2_STORE
+		left() { ag2-store ls -aR | grep -v -e '/$' -e lock | grep -c whole || true; }
+		whole=0 gone=0 step=${SOAK:-11}	# SOAK is 1: every call
+		for ((k = 1; ; k += step)); do
+			[ "$(left)" -gt 0 ] || everything whole
+			n=$(left)
+			rc=0
+			"$TOOLS/killat" "$k" ag2-store log prune --older-than @9999999999 || rc=$?
+			[ "$rc" -le 1 ] || fail "call $k: killat gave $rc"
+			[ "$(left)" -eq 0 ] || [ "$(left)" -eq "$n" ] || fail "$AG2_STORE: killed before call $k: $(left) of $n are left"
+			if [ "$(left)" -eq 0 ]; then gone=$((gone + 1)); else whole=$((whole + 1)); fi
+			[ "$rc" -eq 0 ] || break
+		done
+		[ "$(left)" -eq 0 ] && [ "$whole" -gt 2 ] && [ "$gone" -gt 0 ] || fail "$AG2_STORE: whole $whole, gone $gone"
+	done
 }
 
 @test "log prune: only what is older; -n only says" {

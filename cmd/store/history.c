@@ -128,6 +128,24 @@ restore(struct store *s, const char *path, const char *from, struct err *e)
 	return rc;
 }
 
+/* Others may change the file meanwhile: a few times we begin again. */
+static void
+restore_or_fail(struct store *s, const char *path, const char *from)
+{
+	struct err e;
+	int rc, tries = 0;
+
+	do {
+		e = (struct err)ERR_INIT;
+		rc = restore(s, path, from, &e);
+	} while (rc < 0 && e.code == ERR_CONFLICT && ++tries < TRIES);
+	if (rc < 0) {
+		if (e.code == ERR_CONFLICT)
+			e.code = ERR_BUSY;
+		fail(&e);
+	}
+}
+
 static int
 run_restore(char **args, int n)
 {
@@ -136,32 +154,24 @@ run_restore(char **args, int n)
 	struct err e = ERR_INIT;
 	struct history h;
 	long which = 1;
-	int rc, tries = 0;
+	int status = 1;
 
 	if (n > 1 && (parse_long(args[1], "N", &which, NULL) < 0 || which < 1))
 		usage("restore: N is a number that history shows, not '%s'", args[1]);
 	if (history_read(s, path, &h, &e) < 0)
 		fail(&e);
-	if ((size_t)which > h.n) {
-		if (h.n == 0)
-			log_warn("there is no old version of '%s'", path);
-		else
-			log_warn("there is no old version %ld of '%s', only %zu", which, path, h.n);
-		return 1;
-	}
-	do {
-		e = (struct err)ERR_INIT;
-		rc = restore(s, path, h.entries[which - 1].path, &e);
-	} while (rc < 0 && e.code == ERR_CONFLICT && ++tries < TRIES);
-	if (rc < 0) {
-		if (e.code == ERR_CONFLICT)
-			e.code = ERR_BUSY;
-		fail(&e);
+	if (h.n == 0) {
+		log_warn("there is no old version of '%s'", path);
+	} else if ((size_t)which > h.n) {
+		log_warn("there is no old version %ld of '%s', only %zu", which, path, h.n);
+	} else {
+		restore_or_fail(s, path, h.entries[which - 1].path);
+		status = 0;
 	}
 	history_release(&h);
 	free(path);
 	store_close(s);
-	return 0;
+	return status;
 }
 
 const struct command command_restore = {
