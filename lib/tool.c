@@ -310,7 +310,11 @@ tool_call(const struct tool *tools, size_t n, const struct call *call, const str
 		free(text);
 		return record;
 	}
-	if (env->allowed != NULL && !env->allowed(call))
-		return error_text(call, "PermissionError", "the user did not allow this call");
+	if (env->allowed != NULL && !env->allowed(call)) {
+		if (!run_interrupted())
+			return error_text(call, "PermissionError", "the user did not allow this call");
+		err_set(e, ERR_UNAVAIL, "interrupted");
+		return NULL;
+	}
 	return tools[i].command ? call_program(&tools[i], call, env, e) : call_knowledge(call, env);
 }

@@ -103,6 +103,31 @@ ask() {
 	ag2-store log cat --current s | grep -q 'the user did not allow this call'
 }
 
+@test "--confirm: the end of the input is no, and an interrupt at the question ends the turn" {
+	need_terminal
+	tool mark 'echo ran >>marks; echo done'
+	answer_calls c1 mark '{"a": 1}'
+	answer_text "first"
+	answer_calls c2 mark '{"a": 2}'
+	export MODEL
+	printf '\004' | script -qec 'ag2-ask -m "$MODEL" --stream s --confirm --tool ./mark q' /dev/null >shown
+	grep -q first shown
+	[ ! -e marks ]
+	# The question stands there, then the signal comes, and no line; the pipe that nobody writes to keeps the terminal open.
+	mkfifo quiet
+	exec 7<>quiet
+	timeout 20 script -qec 'echo $$ >pid; exec ag2-ask -m "$MODEL" --stream s --confirm --tool ./mark q' /dev/null <quiet >shown 7>&- &
+	asking=$!
+	wait_for 20 grep -q 'run mark' shown
+	kill -TERM "$(cat pid)"
+	rc=0
+	wait $asking || rc=$?
+	exec 7>&-
+	[ "$rc" -eq 143 ] || fail "$rc: $(cat shown)"
+	[ ! -e marks ]
+	ag2-store log cat --current s | tail -n 1 | grep -q '"ag2.events.tool_events.ToolCallEvent"'
+}
+
 @test "--confirm without a terminal is 78" {
 	tool mark 'echo done'
 	run setsid -w ag2-ask -m "$MODEL" --stream s --confirm --tool ./mark q </dev/null
