@@ -14,7 +14,7 @@
 
 #define ERRORS_MAX (16u << 10)
 #define STATUS_MAX (64u << 10)
-#define LOCK_TTL_MS (24 * 3600 * 1000LL)
+#define LOCK_TTL_MS 60000	/* renewed while it is held, where it has to be */
 #define SHOWN_MAX 900		/* bytes of an error's message in an event */
 
 /* ---- the program ---- */
@@ -319,14 +319,12 @@ tell(int fd, const struct buf *line)
 		log_warn("cannot write to --status-fd: %s", strerror(errno));
 }
 
-/* What fails on a store that is full or read-only is told already. */
+/* On a store that is full or read-only the work itself fails, and that is told, in one line. */
 static void
 keep(struct store *s, const char *path, const struct buf *line)
 {
-	struct err why = ERR_INIT;
-
-	if (s != NULL && store_write(s, path, line->data, line->len, &why) < 0)
-		log_warn("cannot keep the status in the store: %s", why.msg);
+	if (s != NULL)
+		store_write(s, path, line->data, line->len, NULL);
 }
 
 void

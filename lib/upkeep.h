@@ -49,7 +49,7 @@ bool upkeep_unreachable(const struct err *e);
 
 /*
  * One run. Exactly one end is told for a start: upkeep_done, or upkeep_failed. Without a start nothing is told but a
- * failure before it. Nothing here fails: what cannot be written is warned about.
+ * failure before it. Nothing here fails: a status that the store does not take is not kept.
  */
 struct upkeep_run {
 	const char *what;		/* "Compaction", "Aggregation" */

@@ -2,9 +2,11 @@
 # Aggregations that die at any moment: memory is the old or the new version whole, and each event is in it once.
 
 load helper
+load redis
+load crash
 
 setup() {
-	clean_environment
+	crash_setup
 	# Memory as a ledger: what was there, and what is new.
 	cat >model <<-'END'
 		#!/bin/sh
@@ -15,7 +17,10 @@ setup() {
 	# SOAK: every call, 200 turns
 	STEP=${SOAK:+1} TURNS=${SOAK:+200}
 	STEP=${STEP:-13} TURNS=${TURNS:-50}
-	"$TOOLS/killat" 1 true || [ $? -ne 77 ] || skip "no ptrace here"
+}
+
+teardown() {
+	redis_stop
 }
 
 request() {
@@ -34,14 +39,6 @@ result() {
 	printf '{"type": "ag2.events.tool_events.ToolResultsEvent", "data": {"created_at": %s.6, "results": [{"__event__": "ToolResultEvent", "parent_id": "c%s", "name": "t", "result": {"parts": [{"__event__": "TextInput", "content": "result %s"}]}}]}}\n' "$1" "$1" "$1"
 }
 
-fresh() {
-	rm -rf s s.db*
-	case $AG2_STORE in
-	disk:*) cp -a start s ;;
-	*) cp start.db s.db ;;
-	esac
-}
-
 # What does not change by a usage event.
 history() {
 	ag2-store log cat s | grep -v UsageEvent
@@ -56,13 +53,9 @@ walk() {
 	ag2-store cat /memory/working.md >before
 	history >log
 	printf 'User: question %s\nAssistant: answer %s\n' 1 1 2 2 3 3 >after
-	rm -rf start start.db
-	case $AG2_STORE in
-	disk:*) cp -a s start ;;
-	*) cp s.db start.db ;;
-	esac
+	keep_store
 	while :; do
-		fresh
+		fresh_store
 		rc=0
 		"$TOOLS/killat" $k ag2-aggregate --stream s working-memory || rc=$?
 		[ $rc -le 1 ] || fail "call $k: killat gave $rc"
@@ -93,6 +86,14 @@ walk() {
 
 @test "killed before any one of its system calls: old or new, and the next run completes it (sqlite)" {
 	walk "sqlite:$TMP/s.db"
+}
+
+# Every death there may cost the next run half a second, until it is seen.
+@test "killed before any one of its system calls: old or new, and the next run completes it (redis)" {
+	redis_start
+	STEP=${SOAK:+1}
+	STEP=${STEP:-47}
+	walk "$url"
 }
 
 # maybe_killed TURN CMD...: every tenth turn the command is killed, somewhere.
@@ -143,4 +144,9 @@ long_run() {
 
 @test "many turns with compaction, open calls, and a kill every tenth: each event is given once (sqlite)" {
 	long_run "sqlite:$TMP/s.db" "$TURNS"
+}
+
+@test "many turns with compaction, open calls, and a kill every tenth: each event is given once (redis)" {
+	redis_start
+	long_run "$url" "$TURNS"
 }

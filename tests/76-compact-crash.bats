@@ -2,18 +2,23 @@
 # Compactions that die at any moment: the full history has each event once, and the next run completes.
 
 load helper
+load redis
+load crash
 
 setup() {
-	clean_environment
+	crash_setup
 	STEP=${SOAK:+1}	# SOAK: every call
 	STEP=${STEP:-7}
-	"$TOOLS/killat" 1 true || [ $? -ne 77 ] || skip "no ptrace here"
 	cat >model <<-'END'
 		#!/bin/sh
 		cat >/dev/null
 		echo In short.
 	END
 	chmod +x model
+}
+
+teardown() {
+	redis_stop
 }
 
 event() {
@@ -29,24 +34,13 @@ history() {
 	ag2-store log cat s | grep -v 'CompactionSummary\|UsageEvent' | sort
 }
 
-fresh() {
-	rm -rf s s.db*
-	case $AG2_STORE in
-	disk:*) cp -a start s ;;
-	*) cp start.db s.db ;;
-	esac
-}
-
 # A segment before this one, a call that waits, and enough that goes.
 begin() {
 	local i
 	{ for i in $(seq 6); do event "first $i"; done; } | ag2-store log append s
 	ag2-compact --stream s -i tail-window:2
 	{ waiting; for i in $(seq 40); do event "second $i $(printf 'x%.0s' $(seq 200))"; done; } | ag2-store log append s
-	case $AG2_STORE in
-	disk:*) cp -a s start ;;
-	*) cp s.db start.db ;;
-	esac
+	keep_store
 	history >all
 	[ "$(wc -l <all)" -eq 47 ]
 }
@@ -67,7 +61,7 @@ walk() {
 	shift
 	begin
 	while :; do
-		fresh
+		fresh_store
 		rc=0
 		"$TOOLS/killat" $k ag2-compact --stream s -i "$@" || rc=$?
 		[ $rc -le 1 ] || fail "call $k: killat gave $rc"
@@ -91,13 +85,9 @@ walk_undo() {
 	export AG2_STORE=$1
 	begin
 	ag2-compact --stream s -i tail-window:5
-	rm -rf start start.db
-	case $AG2_STORE in
-	disk:*) cp -a s start ;;
-	*) cp s.db start.db ;;
-	esac
+	keep_store
 	while :; do
-		fresh
+		fresh_store
 		rc=0
 		"$TOOLS/killat" $k ag2-compact --stream s --undo || rc=$?
 		[ $rc -le 1 ] || fail "call $k: killat gave $rc"
@@ -124,9 +114,20 @@ walk_undo() {
 	walk "sqlite:$TMP/s.db" -m "exec:$TMP/model" summarize:5
 }
 
+# Every death there costs the next run half a second, until it is seen.
+@test "so on redis: tail-window, summarize, --undo" {
+	redis_start
+	STEP=${SOAK:+1}
+	STEP=${STEP:-61}
+	walk "$url" tail-window:5
+	rc FLUSHALL
+	walk "$url" -m "exec:$TMP/model" summarize:5
+	rc FLUSHALL
+	walk_undo "$url"
+}
+
 @test "so with --undo" {
 	walk_undo "disk:$TMP/s"
-	rm -rf start
 	walk_undo "sqlite:$TMP/s.db"
 }
 
@@ -147,7 +148,9 @@ beside() {
 	[ "$(ag2-store log cat --current s | wc -l)" -eq 5 ]
 }
 
-@test "a writer beside compactions: each event once and in order (disk, sqlite)" {
+@test "a writer beside compactions: each event once and in order (disk, sqlite, redis)" {
 	beside "disk:$TMP/s"
 	beside "sqlite:$TMP/s.db"
+	redis_start
+	beside "$url"
 }

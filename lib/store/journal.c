@@ -124,6 +124,26 @@ head_fill(const struct journal *j, struct head *h)
 	h->record_len = htole32(j->record_len);
 }
 
+/* Up to a page goes in one write, but where the disk gets full: what was cut short then gets the reason. */
+static int
+write_at(int fd, const void *data, size_t len, uint64_t at)
+{
+	const char *p = data;
+	ssize_t n;
+
+	while (len > 0) {
+		n = pwrite(fd, p, len, (off_t)at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -1;
+		p += n;
+		at += (uint64_t)n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
 static int
 first_page(struct journal *j, struct err *e)
 {
@@ -134,7 +154,7 @@ first_page(struct journal *j, struct err *e)
 	j->flags = JOURNAL_LOOSE;	/* the journal itself */
 	j->grain = probe_grain(j->fd);
 	head_fill(j, (struct head *)page);
-	if (pwrite(j->fd, page, sizeof(page), 0) != (ssize_t)sizeof(page))
+	if (write_at(j->fd, page, sizeof(page), 0) < 0)
 		return err_sys(e, "cannot write '%s'", FILE_PATH);
 	return 0;
 }
@@ -235,25 +255,6 @@ checksum(const struct head *h, const void *record, size_t len, unsigned char sum
 	sha1_end(&s, sum);
 }
 
-static int
-write_at(int fd, const void *data, size_t len, uint64_t at)
-{
-	const char *p = data;
-	ssize_t n;
-
-	while (len > 0) {
-		n = pwrite(fd, p, len, (off_t)at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -1;
-		p += n;
-		at += (uint64_t)n;
-		len -= (size_t)n;
-	}
-	return 0;
-}
-
 /* More than a page: everything is in place before the head says so. */
 static int
 write_outside(struct journal *j, const struct buf *record, const struct iovec *data, size_t n, bool full)
@@ -315,7 +316,7 @@ journal_begin(struct journal *j, const struct buf *record, const struct iovec *d
 	} else {
 		len = HEAD;
 	}
-	if (pwrite(j->fd, page, len, 0) != (ssize_t)len || (full && fdatasync(j->fd) < 0)) {
+	if (write_at(j->fd, page, len, 0) < 0 || (full && fdatasync(j->fd) < 0)) {
 		err_sys(e, "cannot write '%s'", FILE_PATH);
 		journal_end(j, NULL);
 		return -1;
@@ -331,7 +332,7 @@ write_state(struct journal *j, struct err *e)
 	size_t len = offsetof(struct head, area);
 
 	head_fill(j, &h);
-	return pwrite(j->fd, &h, len, 0) == (ssize_t)len ? 0 : err_sys(e, "cannot write '%s'", FILE_PATH);
+	return write_at(j->fd, &h, len, 0) == 0 ? 0 : err_sys(e, "cannot write '%s'", FILE_PATH);
 }
 
 int

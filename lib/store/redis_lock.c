@@ -366,7 +366,8 @@ redis_lock(void *self, const char *path, int64_t ttl_ms, int64_t wait_ms, void *
 	for (;;) {
 		from = clock_monotonic();
 		rc = try_lock(s, path, token, ttl_ms, &missed, &since, e);
-		if (rc != 0 || (wait_ms >= 0 && clock_monotonic() >= until))
+		/* Whether a holder is dead is seen through to the end: who does not wait would never find out. */
+		if (rc != 0 || (wait_ms >= 0 && clock_monotonic() >= until && missed == NULL))
 			break;
 		poll(NULL, 0, (int)(pause * 1000));
 		pause = pause < 0.1 ? pause * 2 : pause;

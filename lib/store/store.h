@@ -155,7 +155,7 @@ int store_delete(struct store *s, const char *path, struct err *e);
 
 /*
  * A lock named by a path (which need not exist), between cooperating processes; reads and writes do not heed it. Waits up
- * to wait_ms (0: not at all; below 0: for ever), then ERR_BUSY. It is let go by store_unlock, by store_close, and when
+ * to wait_ms (0: not at all, but for a moment where the holder seems to have died; below 0: for ever), then ERR_BUSY. It is let go by store_unlock, by store_close, and when
  * the process dies; on a back end that several hosts share, also ttl_ms after it was last renewed. It is not inherited
  * by children. Two locks of one process exclude each other too.
  */
