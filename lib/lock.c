@@ -67,23 +67,46 @@ removed(int fd)
 	return fstat(fd, &st) == 0 && st.st_nlink == 0;
 }
 
+/* What cannot be given away stays ours: the lock holds all the same. */
 static int
-open_file(int dirfd, const char *file, struct err *e)
+make_file(int dirfd, const char *file, const struct stat *like)
 {
-	int fd = openat(dirfd, file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+	int fd = openat(dirfd, file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
 
+	if (fd < 0 || like == NULL)
+		return fd;
+	if (fchown(fd, geteuid() == 0 ? like->st_uid : (uid_t)-1, like->st_gid) < 0 && errno != EPERM)
+		goto fail;
+	if (fchmod(fd, like->st_mode & 0666) < 0)
+		goto fail;
+	return fd;
+fail:
+	close(fd);
+	return -1;
+}
+
+static int
+open_file(int dirfd, const char *file, const struct stat *like, struct err *e)
+{
+	int fd;
+
+	do {
+		fd = openat(dirfd, file, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
+		if (fd < 0 && errno == ENOENT)
+			fd = make_file(dirfd, file, like);
+	} while (fd < 0 && errno == EEXIST);	/* somebody else was first */
 	return fd >= 0 ? fd : err_sys(e, "cannot open the lock file '%s'", file);
 }
 
 int
-rangelock_new(struct rangelock **out, int dirfd, const char *file, const char *name, int64_t wait_ms, struct err *e)
+rangelock_new(struct rangelock **out, int dirfd, const char *file, const struct stat *like, const char *name, int64_t wait_ms, struct err *e)
 {
 	double until = clock_monotonic() + (double)wait_ms / 1000;
 	int64_t left, pause = POLL_MIN_MS;
 	off_t at = offset_of(name);
 	int fd, rc;
 
-	if ((fd = open_file(dirfd, file, e)) < 0)
+	if ((fd = open_file(dirfd, file, like, e)) < 0)
 		return -1;
 	for (;;) {
 		rc = take(fd, at);
@@ -96,7 +119,7 @@ rangelock_new(struct rangelock **out, int dirfd, const char *file, const char *n
 		}
 		if (rc == 0) {
 			close(fd);
-			if ((fd = open_file(dirfd, file, e)) < 0)
+			if ((fd = open_file(dirfd, file, like, e)) < 0)
 				return -1;
 			continue;
 		}

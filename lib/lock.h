@@ -9,14 +9,16 @@
 #include "base/err.h"
 
 #include <stdint.h>
+#include <sys/stat.h>
 
 struct rangelock;
 
 /*
- * Takes the lock `name` in the file that dirfd and file name (created 0600 when it is not there). Waits up to wait_ms
+ * Takes the lock `name` in the file that dirfd and file name. When it is not there it is made, with the owner, as far as we may,
+ * the group and the permissions of `like`, or as ours and 0600 where that is NULL. Waits up to wait_ms
  * (0 not at all, below 0 for ever), then ERR_BUSY. Release with rangelock_free. Not inherited across exec.
  */
-int rangelock_new(struct rangelock **out, int dirfd, const char *file, const char *name, int64_t wait_ms, struct err *e);
+int rangelock_new(struct rangelock **out, int dirfd, const char *file, const struct stat *like, const char *name, int64_t wait_ms, struct err *e);
 void rangelock_free(struct rangelock *l);
 
 #endif

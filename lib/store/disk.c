@@ -736,7 +736,7 @@ disk_lock(void *self, const char *path, int64_t ttl_ms, int64_t wait_ms, void **
 	if ((fd = private_file(d, "locks", e)) < 0)
 		return -1;
 	close(fd);
-	return rangelock_new((struct rangelock **)lock, d->private, "locks", path, wait_ms, e);
+	return rangelock_new((struct rangelock **)lock, d->private, "locks", NULL, path, wait_ms, e);
 }
 
 static void

@@ -370,10 +370,12 @@ sqlite_lock(void *self, const char *path, int64_t ttl_ms, int64_t wait_ms, void 
 	struct sqlite_store *s = self;
 	char *real = realpath(s->file, NULL), *name = xasprintf("%s-lock", real ? real : s->file);
 	struct rangelock *l;
+	struct stat st;
 	int rc = real == NULL ? db_make_parents(s, e) : 0;
 
+	/* Whoever may use the database may lock it. */
 	if (rc == 0)
-		rc = rangelock_new(&l, AT_FDCWD, name, path, wait_ms, e);
+		rc = rangelock_new(&l, AT_FDCWD, name, stat(s->file, &st) == 0 ? &st : NULL, path, wait_ms, e);
 	if (rc == 0)
 		*lock = l;
 	free(real);
