@@ -257,6 +257,10 @@ r_completed() {
 	(umask 077 && echo sk-from-file >key)
 	run -0 ask Hi
 	has_head 1 'Authorization: Bearer sk-from-file'
+	printf 'head 401 application/json\nsend {"error":{"message":"wrong key sk-from-file"}}\n' >web/any
+	run ask Hi
+	status_is 77
+	has "status 401: wrong key [key] (the key is from '$TMP/key')"
 	chmod 640 key
 	run ask Hi
 	status_is 77

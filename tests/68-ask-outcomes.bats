@@ -145,3 +145,35 @@ ends() {
 	l a false | ends 69 - 'incomplete'
 	{ l a false; echo '{"error":"out of memory"}'; } | ends 69 - 'out of memory'
 }
+
+# counts PROVIDER WANT SUM: what the usage of a call is in --json and in the log; SUM: input, what of it was cached, and output, as log
+# usage tells them, for which it does not matter how a provider counts.
+counts() {
+	rm -rf st
+	if [ "$1" = ollama ]; then lines any; else events any; fi
+	agent "$1:m"
+	run -0 --separate-stderr ask --json Hi
+	[ "$(jq -c '.usage | [.prompt_tokens, .completion_tokens, .total_tokens, .cache_read_input_tokens, .cache_creation_input_tokens, .thinking_tokens]' <<<"$output")" = "$2" ] ||
+		fail "$1: $output"
+	ag2-store log cat s >log
+	for type in UsageEvent ModelResponse; do
+		[ "$(jq -c "select(.type | endswith(\"$type\")).data.usage.data | [.prompt_tokens, .completion_tokens, .total_tokens, .cache_read_input_tokens, .cache_creation_input_tokens, .thinking_tokens]" log)" = "$2" ] ||
+			fail "$1: $type: $(cat log)"
+	done
+	[ "$(ag2-store log usage --json s | jq -c '[.input, .cached, .output]')" = "$3" ] || fail "$1: $(ag2-store log usage --json s)"
+}
+
+@test "what a call used, with cached tokens and thoughts, is the same in --json, in the log and in log usage" {
+	echo '{"model":"m","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":5,"total_tokens":14,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":2}}}' |
+		counts openai '[9,5,14,4,null,2]' '[9,4,5]'
+	echo '{"type":"response.completed","response":{"status":"completed","model":"m","output":[{"type":"message","content":[{"type":"output_text","text":"a"}]}],"usage":{"input_tokens":9,"input_tokens_details":{"cached_tokens":4},"output_tokens":5,"output_tokens_details":{"reasoning_tokens":2},"total_tokens":14}}}' |
+		counts openai-responses '[9,5,14,4,null,2]' '[9,4,5]'
+	printf '%s\n' '{"type":"message_start","message":{"model":"m","usage":{"input_tokens":9,"cache_read_input_tokens":4,"cache_creation_input_tokens":3,"output_tokens":1}}}' \
+		'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}' '{"type":"content_block_stop","index":0}' \
+		'{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":5,"output_tokens_details":{"thinking_tokens":2}}}' '{"type":"message_stop"}' |
+		counts anthropic '[9,5,14,4,3,2]' '[16,4,5]'
+	echo '{"candidates":[{"content":{"parts":[{"text":"a"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":5,"totalTokenCount":16,"cachedContentTokenCount":4,"thoughtsTokenCount":2},"modelVersion":"m"}' |
+		counts gemini '[9,5,16,4,null,2]' '[9,4,7]'
+	echo '{"model":"m","message":{"role":"assistant","content":"a"},"done":true,"done_reason":"stop","prompt_eval_count":9,"prompt_eval_cached_count":4,"eval_count":5}' |
+		counts ollama '[9,5,14,4,null,null]' '[9,4,5]'
+}

@@ -10,7 +10,6 @@
  * - The API refuses texts of nothing but blanks: they are left out, and stand as "(no output)" where there must be one. AG2 sends them.
  */
 #include "llm/reading.h"
-#include "media.h"
 
 #include "base/alloc.h"
 #include "base/utf8.h"
@@ -72,14 +71,6 @@ text_source(struct buf *out, const struct part *p)
 	buf_release(&text);
 }
 
-static bool
-names_image(const char *file)
-{
-	const char *type = media_by_name(file);
-
-	return type != NULL && strcmp(media_kind(type), "image") == 0;
-}
-
 /* Where an image or a document is. */
 static void
 put_source(struct buf *out, const struct part *p, bool as_text)
@@ -128,7 +119,7 @@ block(const void *arg, struct buf *out, const struct part *p, struct err *e)
 		text_block(out, p->text.data, p->text.len);
 		return 0;
 	}
-	image = p->form == PART_FILE ? names_image(part_member(p, "filename")) : strcmp(p->kind, "image") == 0;
+	image = part_is_image(p);
 	if (p->form != PART_FILE && !image && strcmp(p->kind, "document") != 0 && (p->form != PART_URL || strcmp(p->kind, "binary") != 0))
 		return part_refuse(p, NAME, e);
 	buf_addf(out, "{\"type\":\"%s\"", image ? "image" : "document");

@@ -464,6 +464,8 @@ refused(struct transfer *t, struct err *e)
 		code = ERR_PERM;
 	else if (status == 503 || status == 529 || (status == 429 && !quota_used_up(t)))
 		code = ERR_BUSY;
+	if (status == 401 && t->p->key_source != NULL)
+		buf_addf(&words, "%s(%.300s)", words.len > 0 ? " " : "", t->p->key_source);
 	err_set(e, code, "%.200s refused with status %ld%s%s", t->host, status, words.len > 0 ? ": " : "", words.data);
 	if (status >= 300 && status < 400)
 		err_set(e, code, "%.200s redirects (status %ld), and the key is not taken elsewhere: correct the base URL", t->host, status);

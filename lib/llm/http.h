@@ -19,6 +19,7 @@ struct http_post {
 	const char *query;			/* one more, alt=sse; NULL: none */
 	const char *const *headers;		/* "Name: value", NULL-terminated; without secrets */
 	const char *key_header, *key;		/* "Authorization: Bearer ", and the key; NULL key: neither is sent */
+	const char *key_source;		/* what is said of it when it is refused (401): "the key is from OPENAI_API_KEY" */
 	const char *cacert;			/* whom to trust: a file of certificates or a hashed directory; NULL: whom the system trusts */
 	const char *cert, *cert_key, *cert_pass;	/* ours, its key (NULL: in the same file), what unlocks that; NULL: none */
 	const char *body;

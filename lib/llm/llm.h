@@ -37,6 +37,8 @@ int llm_config_parse(struct llm_config *c, const char *text, struct err *e);
 void llm_config_release(struct llm_config *c);
 /* The environment variable a provider takes its key from, NULL for one without keys. */
 const char *llm_key_env(const struct llm_config *c);
+/* "the key is from OPENAI_API_KEY", or what else it comes from; "no key was sent". */
+void llm_key_source(const struct llm_config *c, struct buf *out);
 bool llm_provider_list(size_t i, const char **name, const char **summary);
 
 struct llm_tool {

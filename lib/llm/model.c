@@ -114,6 +114,21 @@ llm_key_env(const struct llm_config *c)
 	return c->api_key_env != NULL ? c->api_key_env : providers[i].key_env;
 }
 
+void
+llm_key_source(const struct llm_config *c, struct buf *out)
+{
+	const char *variable = llm_key_env(c);
+
+	if (c->api_key == NULL)
+		buf_adds(out, "no key was sent");
+	else if (c->api_key_cmd != NULL)
+		buf_adds(out, "the key is from api_key_cmd");
+	else if (c->api_key_file != NULL)
+		buf_addf(out, "the key is from '%s'", c->api_key_file);
+	else
+		buf_addf(out, "the key is from %s", variable != NULL ? variable : "nowhere");
+}
+
 bool
 llm_provider_list(size_t i, const char **name, const char **summary)
 {

@@ -227,7 +227,8 @@ ollama_body(const struct llm_request *r, struct buf *out, struct err *e)
 
 /* ---- the answer ---- */
 
-static const struct usage_names counts = { .prompt = "prompt_eval_count", .completion = "eval_count" };
+/* Of those of the prompt, newer servers tell how many were in their cache. */
+static const struct usage_names counts = { .prompt = "prompt_eval_count", .completion = "eval_count", .cache_read = "prompt_eval_cached_count" };
 
 /* The end of a request that says nothing: the model was loaded, or unloaded. */
 static bool

@@ -6,6 +6,7 @@
  *   that do not reason refuse to be asked for it (gpt-4 and before), though a recorded request does.
  * - Functions are strict unless told not to be; ours are not (strict: false), for a strict schema has no optional arguments.
  * - Parts of one request are one message here, and one each in AG2.
+ * - An image that is kept there is sent as an image where its name says that it is one; AG2 sends all that is kept there as files.
  * - Items of ours have no id and status: both mean something only for items that are stored.
  */
 #include "llm/reading.h"
@@ -46,7 +47,10 @@ image_item(struct buf *out, const struct part *p)
 	const char *detail = json_get_text(json_get(p->value, "vendor_metadata"), "detail", NULL);
 
 	buf_adds(out, "{\"type\":\"input_image\"");
-	put_part_url(out, "image_url", p);
+	if (p->form == PART_FILE)
+		put_member_str(out, "file_id", part_member(p, "file_id"));
+	else
+		put_part_url(out, "image_url", p);
 	if (detail != NULL)
 		put_member_str(out, "detail", detail);
 	buf_adds(out, "}");
@@ -80,10 +84,10 @@ item(const void *b, struct buf *out, const struct part *p, struct err *e)
 {
 	if (p->form == PART_TEXT)
 		text_item(out, p->text.data, p->text.len);
+	else if (part_is_image(p) && (p->form != PART_FILE || !p->as_ag2))
+		image_item(out, p);
 	else if (is_file(p))
 		file_item(out, p);
-	else if (strcmp(p->kind, "image") == 0)
-		image_item(out, p);
 	else
 		return part_refuse(p, NAME, e);
 	return 0;

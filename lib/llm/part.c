@@ -99,6 +99,17 @@ part_decode(const struct part *p, struct buf *out)
 	base64_decode(out, part_base64(p), strlen(part_base64(p)));
 }
 
+bool
+part_is_image(const struct part *p)
+{
+	const char *type;
+
+	if (p->form != PART_FILE)
+		return p->form != PART_TEXT && strcmp(p->kind, "image") == 0;
+	type = media_by_name(part_member(p, "filename"));
+	return type != NULL && strcmp(media_kind(type), "image") == 0;
+}
+
 void
 part_as_text(struct part *p)
 {

@@ -203,6 +203,9 @@ enum content_form { CONTENT_LIST, CONTENT_PLAIN, CONTENT_OF_TEXT };
 typedef int put_part(const void *arg, struct buf *out, const struct part *p, struct err *e);
 int put_content(struct buf *out, const struct llm_request *r, struct json_object *parts, enum content_form form, put_part *item, const void *arg, struct err *e);
 
+/* By its kind; of a file that the provider keeps by its name. */
+bool part_is_image(const struct part *p);
+
 /* For APIs that take no documents: one that is text becomes that text, below the file's name. Any other part stays as it is. */
 void part_as_text(struct part *p);
 

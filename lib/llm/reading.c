@@ -491,6 +491,7 @@ post(struct reading *rd, const struct buf *bytes, struct err *e)
 {
 	const struct llm_config *c = rd->r->config;
 	struct address a = { .path = BUF_INIT, .key_header = "Authorization: Bearer " };
+	struct buf source = BUF_INIT;
 	struct http_post p = {
 		.base_url = c->base_url != NULL ? c->base_url : rd->api->base_url,
 		.key = c->api_key,
@@ -515,12 +516,15 @@ post(struct reading *rd, const struct buf *bytes, struct err *e)
 		rd->api->address(rd->r, &a);
 	else
 		buf_adds(&a.path, rd->api->path);
+	llm_key_source(c, &source);
+	p.key_source = source.data;
 	p.path = a.path.data;
 	p.query = a.query;
 	p.headers = a.headers;
 	p.key_header = a.key_header;
 	rc = http_post(&p, e);
 	buf_release(&a.path);
+	buf_release(&source);
 	return rc;
 }
 

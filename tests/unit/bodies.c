@@ -138,6 +138,7 @@ blank_texts(void)
 static void
 kinds(void)
 {
+	const char *const *kept = LINES(ASK("{\"__event__\": \"FileIdInput\", \"filename\": \"a.PNG\", \"file_id\": \"f1\"}"));
 	const char *const *png = LINES(ASK(BYTES("binary", "image/png", ""))), *const *bytes = LINES(ASK(BYTES("binary", "application/octet-stream", ""))),
 	    *const *word = LINES(ASK(BYTES("binary", "application/msword", "\"filename\": \"a.doc\""))),
 	    *const *wav = LINES(ASK(BYTES("audio", "audio/x-wav", "")));
@@ -152,6 +153,8 @@ kinds(void)
 	sent_to("openai-responses", false, word, "[{\"role\":\"user\",\"content\":[{\"type\":\"input_file\",\"file_data\":\"data:application/msword;base64,+/+/\",\"filename\":\"a.doc\"}]}]",
 	    "a file of a kind that is told");
 	sent_to("openai-responses", false, bytes, NULL, "bytes of no kind");
+	sent_to("openai-responses", false, kept, "[{\"role\":\"user\",\"content\":[{\"type\":\"input_image\",\"file_id\":\"f1\"}]}]", "an image that is kept there");
+	sent_to("openai-responses", true, kept, "[{\"role\":\"user\",\"content\":[{\"type\":\"input_file\",\"file_id\":\"f1\"}]}]", "in AG2 it is a file");
 	sent_to("openai", false, wav, "[{\"role\":\"user\",\"content\":[{\"type\":\"input_audio\",\"input_audio\":{\"data\":\"+/+/\",\"format\":\"wav\"}}]}]", "sound has the API's names");
 	sent_to("openai", true, wav, "[{\"role\":\"user\",\"content\":[{\"type\":\"input_audio\",\"input_audio\":{\"data\":\"+/+/\",\"format\":\"x-wav\"}}]}]", "in AG2 but for mp3 its own");
 }
