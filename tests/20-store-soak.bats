@@ -8,9 +8,9 @@ load redis
 setup() {
 	clean_environment
 	if [ -n "$SOAK" ]; then
-		ops=${SOAK_OPS:-100000}
+		ops=${SOAK_OPS:-100000} often=$((ops / 20))
 	else
-		ops=1500
+		ops=1500 often=750
 	fi
 }
 
@@ -31,7 +31,7 @@ soak() {
 soak_all() {
 	soak "$1" "$ops"
 	soak -f -k 10 "$2" $((ops / 10))
-	soak -w 1 -r 1 -p 1 -k 3 "$3" $((ops / 2))
+	soak -w 1 -r 1 -p 1 -k 3 "$3" "$often"
 }
 
 @test "on disk nothing acknowledged is lost, none is twice or elsewhere, and no reader sees half" {

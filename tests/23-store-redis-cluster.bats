@@ -14,7 +14,7 @@ teardown() {
 	cluster_stop
 }
 
-# owner PREFIX: sets slot, port (of the node that has it), other (of one that has not) and their ids.
+# owner PREFIX: sets slot, port and node (of the one that has it), other (the port of one that has not) and their ids.
 owner() {
 	local p
 	slot=$(redis-cli -p "${ports[0]}" CLUSTER KEYSLOT "$1:__index")
@@ -23,6 +23,9 @@ owner() {
 		0) other=$p ;;
 		*) port=$p ;;
 		esac
+	done
+	for node in 1 2 3; do
+		[ "${ports[node - 1]}" != "$port" ] || break
 	done
 	from=$(redis-cli -p "$port" CLUSTER MYID)
 	to=$(redis-cli -p "$other" CLUSTER MYID)
@@ -101,16 +104,106 @@ owner() {
 	output_is y
 }
 
-@test "a node that has died is told within the timeout" {
+# move_slot A B: with all its keys, from the node at port A to the one at B.
+move_slot() {
+	local key a b
+	a=$(redis-cli -p "$1" CLUSTER MYID)
+	b=$(redis-cli -p "$2" CLUSTER MYID)
+	redis-cli -p "$2" CLUSTER SETSLOT "$slot" IMPORTING "$a"
+	redis-cli -p "$1" CLUSTER SETSLOT "$slot" MIGRATING "$b"
+	while [ "$(redis-cli -p "$1" CLUSTER COUNTKEYSINSLOT "$slot")" -gt 0 ]; do
+		redis-cli -p "$1" CLUSTER GETKEYSINSLOT "$slot" 100 | while IFS= read -r key; do
+			redis-cli -p "$1" MIGRATE 127.0.0.1 "$2" "$key" 0 5000 </dev/null
+		done
+	done
+	redis-cli -p "$2" CLUSTER SETSLOT "$slot" NODE "$b"
+	redis-cli -p "$1" CLUSTER SETSLOT "$slot" NODE "$b"
+}
+
+@test "writers and readers go on while the keys move from node to node under them" {
+	local soak moves=0
+	ag2-store -s "$first?prefix={a}" write /x <<<1
+	owner '{a}'
+	"$TOOLS/storesoak" -k 100 "$first?prefix={a}" ${SOAK:+20}2000 >said 2>&1 & soak=$!
+	while kill -0 "$soak" 2>/dev/null && [ "$moves" -lt 100 ]; do
+		move_slot "$port" "$other" >/dev/null
+		move_slot "$other" "$port" >/dev/null
+		moves=$((moves + 1))
+	done
+	wait "$soak" || fail "$(cat said)"
+	[ "$moves" -gt 0 ]
+	run -0 ag2-store -s "$first?prefix={a}" cat /x
+	output_is 1
+}
+
+@test "a node that has died, or is stopped, is told within the timeout; the other stores go on" {
 	export AG2_STORE="$first?prefix={a}"
 	ag2-store write /x <<<1
 	owner '{a}'
-	for i in 1 2 3; do
-		[ "${ports[i - 1]}" != "$port" ] || kill -KILL "$(cat "node$i/pid")"
+	# Of one whose keys are on another node.
+	for p in '{b}' '{c}' '{d}' '{e}'; do
+		elsewhere="redis://127.0.0.1:$other?prefix=$p"
+		ag2-store -s "$elsewhere" write /x <<<1
+		[ "$(redis-cli -p "$port" --scan --pattern "$p*" | wc -l)" -ne 0 ] || break
 	done
-	run ag2-store -s "redis://127.0.0.1:$other/0?prefix={a}&timeout=1" append /x <<<2
+	node_kill -STOP "$node"
+	for command in 'append /x' 'cat /x' ls 'rm /x' 'lock -w 0 /x -- true'; do
+		# shellcheck disable=SC2086
+		run timeout 20 ag2-store -s "redis://127.0.0.1:$other/0?prefix={a}&timeout=0.5" $command <<<2
+		status_is 75
+	done
+	# A cluster that misses a node for longer than its own timeout is down, for all who have it told to be.
+	for p in "${ports[@]}"; do
+		[ "$p" = "$port" ] || redis-cli -p "$p" CONFIG SET cluster-require-full-coverage no >/dev/null
+	done
+	run -0 ag2-store -s "$elsewhere" append /x <<<2
+	node_kill -CONT "$node"
+	run -0 ag2-store -s "$AG2_STORE&timeout=20" append /x <<<3
+	node_kill -KILL "$node"
+	run timeout 20 ag2-store -s "redis://127.0.0.1:$other/0?prefix={a}&timeout=1" append /x <<<2
 	case $status in
 	69 | 75) ;;
 	*) status_is 75 ;;
 	esac
+	run -0 ag2-store -s "$elsewhere" cat /x
+	output_is $'1\n2'
+}
+
+@test "a node that comes back empty has no store" {
+	export AG2_STORE="$first?prefix={a}&timeout=20"
+	ag2-store write /x <<<1
+	owner '{a}'
+	node_kill -KILL "$node"
+	node_start "$node"
+	wait_for 30 nodes_answer
+	wait_for 30 nodes_agree
+	run -66 ag2-store cat /x
+	has "no store"
+	run -0 ag2-store append /x <<<2
+	output_is 0
+}
+
+has_replica() {
+	redis-cli -p "${ports[3]}" INFO replication | grep -q master_link_status:up
+}
+
+@test "when a replica takes over for a node that died, changes wait for it and go on there" {
+	export AG2_STORE="redis://127.0.0.1:PORT/0?prefix={a}"
+	ag2-store -s "$first?prefix={a}" write /x <<<1
+	owner '{a}'
+	AG2_STORE=${AG2_STORE/PORT/$other}
+	ports+=($((10000 + RANDOM % 12000)))
+	node_start 4
+	wait_for 10 nodes_answer
+	redis-cli --cluster add-node "127.0.0.1:${ports[3]}" "127.0.0.1:$port" --cluster-slave --cluster-master-id "$from" >/dev/null
+	wait_for 30 has_replica
+	ag2-store append /x <<<2
+	[ "$(redis-cli -p "$port" WAIT 1 10000)" -ge 1 ]
+	node_kill -KILL "$node"
+	run timeout 20 ag2-store -s "$AG2_STORE&timeout=0.5" append /x <<<no
+	[ "$status" -eq 69 ] || status_is 75
+	run -0 ag2-store -s "$AG2_STORE&timeout=60" append /x <<<3
+	run -0 ag2-store cat /x
+	output_is $'1\n2\n3'
+	[ "$(redis-cli -p "${ports[3]}" ROLE | head -n 1)" = master ]
 }

@@ -285,6 +285,74 @@ bgsave_failed() {
 	[ "$(ag2-store cat /x)" = 1 ]
 }
 
+@test "a password that is changed ends those who have the old one, and is told; nothing acknowledged is lost" {
+	rc CONFIG SET requirepass old >/dev/null
+	echo old >pw
+	"$hammer" append "$url?password_cmd=cat%20$TMP/pw" /y one 1000000 100 >one 2>said & writer=$!
+	wait_for 10 test -s one
+	rc --no-auth-warning -a old CONFIG SET requirepass new >/dev/null
+	rc --no-auth-warning -a new CLIENT KILL TYPE normal SKIPME yes >/dev/null
+	! wait "$writer"
+	grep -q "does not accept the" said
+	REDISCLI_AUTH=old run -77 ag2-store ls
+	has "does not accept the"
+	echo new >pw
+	"$hammer" check "$url?password_cmd=cat%20$TMP/pw" /y >there
+	head -n "$(wc -l <one)" there >there-told
+	same one there-told
+}
+
+@test "nothing hangs on a server that is stopped: every command is 75 within the timeout" {
+	ag2-store write /x <<<1
+	kill -STOP "$redis_pid"
+	for command in 'append /x' 'write /x' 'cat /x' ls 'stat /x' 'rm /x' tree 'grep x' 'log ls' 'lock -w 0 /x -- true' export fsck 'watch --timeout 5 /x'; do
+		# shellcheck disable=SC2086
+		run timeout 20 ag2-store -s "$url?timeout=0.2" $command <<<2
+		[ "$status" -eq 75 ] || fail "$command: status $status" "$output"
+		has "no answer in time"
+	done
+	kill -CONT "$redis_pid"
+	ag2-store append /y <<<2
+}
+
+# refuses STATUS TEXT: of a change, without waiting longer than told; the store is then as it was.
+refuses() {
+	run timeout 20 ag2-store -s "$url?timeout=0.3" append /x <<<2
+	status_is "$1"
+	has "$2"
+}
+
+@test "a server that is busy, full of clients, without its replicas or its master says which" {
+	ag2-store write /x <<<1
+	rc CONFIG SET busy-reply-threshold 100 >/dev/null 2>&1 || rc CONFIG SET lua-time-limit 100 >/dev/null
+	rc EVAL 'while true do end' 0 >/dev/null 2>&1 &
+	wait_for 10 sh -c "redis-cli -s '$socket' PING 2>&1 | grep -q BUSY"
+	refuses 75 "busy with a script"
+	rc SCRIPT KILL >/dev/null
+	wait_for 10 sh -c "redis-cli -s '$socket' PING 2>&1 | grep -q PONG"
+	rc CONFIG SET min-replicas-to-write 1 >/dev/null
+	refuses 75 "too few replicas"
+	rc CONFIG SET min-replicas-to-write 0 >/dev/null
+	rc CONFIG SET maxclients 1 >/dev/null
+	# redis-cli is told when it connects, not before
+	exec 5> >(rc >/dev/null 2>&1)
+	echo PING >&5
+	wait_for 10 sh -c "redis-cli -s '$socket' PING 2>&1 | grep -q 'max number of clients'"
+	refuses 75 "too many clients"
+	echo 'CONFIG SET maxclients 100' >&5
+	exec 5>&-
+	wait_for 10 sh -c "redis-cli -s '$socket' PING 2>&1 | grep -q PONG"
+	rc CONFIG SET replica-serve-stale-data no >/dev/null
+	rc REPLICAOF 127.0.0.1 1 >/dev/null
+	refuses 75 "lost its master"
+	rc REPLICAOF NO ONE >/dev/null
+	run -0 ag2-store cat /x
+	output_is 1
+	rc DEL ag2:knowledge:/x >/dev/null
+	rc LPUSH ag2:knowledge:/x 1 >/dev/null
+	refuses 65 "no store's"
+}
+
 @test "a server that is loading is waited for, 75 beyond the timeout" {
 	ag2-store write /x <<<1
 	rc EVAL 'for i = 1, 8000 do redis.call("SET", "filler"..i, string.rep("x", 100)) end' 0 >/dev/null

@@ -67,11 +67,7 @@ cluster_start() {
 		ports=()
 		for i in 1 2 3; do
 			ports+=($((10000 + RANDOM % 12000)))
-			mkdir -p "$TMP/node$i"
-			redis-server --port "${ports[i - 1]}" --bind 127.0.0.1 --cluster-enabled yes --cluster-config-file nodes.conf --dir "$TMP/node$i" \
-				--save '' --cluster-node-timeout 2000 --daemonize no --logfile "$TMP/node$i/log" 3>&- 4>&- >/dev/null 2>&1 &
-			echo $! >"$TMP/node$i/pid"
-			disown
+			node_start $i
 		done
 		if wait_for 5 nodes_answer && redis-cli --cluster create "${ports[@]/#/127.0.0.1:}" --cluster-yes >create.log 2>&1 </dev/null; then
 			wait_for 30 nodes_agree
@@ -81,6 +77,20 @@ cluster_start() {
 		rm -rf "$TMP"/node[123]
 	done
 	fail "no cluster: $(cat create.log)"
+}
+
+# node_start I: node I, on ports[I - 1].
+node_start() {
+	mkdir -p "$TMP/node$1"
+	redis-server --port "${ports[$1 - 1]}" --bind 127.0.0.1 --cluster-enabled yes --cluster-config-file nodes.conf --dir "$TMP/node$1" \
+		--save '' --cluster-node-timeout 2000 --daemonize no --logfile "$TMP/node$1/log" 3>&- 4>&- >/dev/null 2>&1 &
+	echo $! >"$TMP/node$1/pid"
+	disown
+}
+
+# node_kill SIGNAL I
+node_kill() {
+	kill "$1" "$(cat "$TMP/node$2/pid")"
 }
 
 nodes_answer() {
@@ -99,7 +109,7 @@ nodes_agree() {
 
 cluster_stop() {
 	local i
-	for i in 1 2 3; do
+	for i in 1 2 3 4; do
 		[ -e "$TMP/node$i/pid" ] && kill -KILL "$(cat "$TMP/node$i/pid")" 2>/dev/null
 		rm -f "$TMP/node$i/pid"
 	done

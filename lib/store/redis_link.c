@@ -281,6 +281,20 @@ receive(struct redis_link *l, redisReply **answer, double deadline, struct err *
 	}
 }
 
+/* Whether the server, which has closed the connection, said why before (that it has too many clients). hiredis reads no more behind an error. */
+static bool
+said_why(struct redis_link *l, redisReply **answer)
+{
+	l->c->err = 0;
+	if (redisBufferRead(l->c) == REDIS_OK && redisGetReplyFromReader(l->c, (void **)answer) == REDIS_OK && *answer != NULL) {
+		if ((*answer)->type == REDIS_REPLY_ERROR)
+			return true;
+		freeReplyObject(*answer);
+		*answer = NULL;
+	}
+	return false;
+}
+
 /* One command over the connection at hand. */
 static enum outcome
 exchange(struct redis_link *l, const struct redis_words *w, redisReply **answer, double deadline, struct err *e)
@@ -301,6 +315,8 @@ exchange(struct redis_link *l, const struct redis_words *w, redisReply **answer,
 	buf_release(&b);
 	if (rc == DONE)
 		rc = receive(l, answer, deadline, e);
+	else if (rc == LOST && said_why(l, answer))
+		return DONE;
 	if (rc != DONE)
 		hang_up(l);	/* an answer that comes later must not be taken for another's */
 	return rc;
