@@ -280,3 +280,79 @@ responses() {
 	run -65 ag2-ask -m openai:gpt-5 --replay bad q </dev/null
 	has 'bad:1'
 }
+
+@test "eight jobs of make replay one cassette, and record one, as one job after the other does" {
+	for i in 1 2 3 4 5 6 7 8; do
+		echo "{\"ask\": \"q$i\", \"reply\": {\"text\": \"answer $i\"}}"
+		echo '{"ask": "the same", "reply": {"text": "'"time $i"'"}}'
+	done >tape
+	cat >Makefile <<-'END'
+		.RECIPEPREFIX = >
+		all: $(foreach i,1 2 3 4 5 6 7 8,$(OUT)/$(i))
+		$(OUT)/%:
+		>mkdir -p $(OUT)
+		>ag2-ask -m openai:gpt-5 $(CASSETTE) q$* </dev/null >$@
+		>ag2-ask -m openai:gpt-5 $(CASSETTE) "$(SAME)" </dev/null >>$@
+	END
+	unset OPENAI_API_KEY
+	env -u MAKEFLAGS make -s -j1 OUT=one CASSETTE='--replay tape' SAME='the same'
+	env -u MAKEFLAGS make -s -j8 OUT=eight CASSETTE='--replay tape' SAME='the same'
+	diff -r one eight
+	[ "$(cat eight/3)" = "$(printf 'answer 3\ntime 1')" ]
+	{ stream; piece hello; finish; } | script any
+	OPENAI_API_KEY=sk-secret env -u MAKEFLAGS make -s -j8 OUT=recorded CASSETTE="--base-url $URL --record made" SAME=x
+	[ "$(wc -l <made)" -eq 16 ]
+	jq -e . made >/dev/null
+	env -u MAKEFLAGS make -s -j8 OUT=again CASSETTE='--replay made' SAME=x
+	diff -r recorded again
+}
+
+@test "a bad line of a cassette is named by its place, however it is spoilt" {
+	good='{"ask": "q", "reply": {"text": "a"}}'
+	while IFS='|' read -r line says; do
+		printf '%s\n%b\n' "$good" "$line" >tape
+		run -65 --separate-stderr ag2-ask -m openai:gpt-5 --replay tape q </dev/null
+		[ -z "$output" ]
+		[[ "$stderr" = *"tape:2: "*"$says"* ]] || fail "$line" "$stderr"
+		[ "${#stderr_lines[@]}" -eq 1 ]
+	done <<-'END'
+		{"ask": "q", "reply": {"te|byte 27: it ends inside a string
+		{"ask": "q", "reply": {"text": "a"}} {}|byte 38: something stands behind the value
+		\xff\xfe|byte 1
+		[]|no object
+		{"ask": "q"}|no reply
+		{"ask": "q", "reply": {"txet": "a"}}|'txet'
+		{"request": 1, "reply": {}}|the request is no object
+		{"reply": {"text": "\x00"}}|byte 21: a NUL byte
+	END
+}
+
+@test "upkeep's calls are in the cassette, and a turn with all of it is replayed to the same bytes" {
+	cat >agent.yaml <<-END
+		model: {provider: openai, model: gpt-5, base_url: $URL}
+		knowledge:
+		  store: disk:$TMP/k
+		  bootstrap: none
+		  compact: summarize:2
+		  compact_trigger: {max_events: 3}
+		  aggregate: working_memory
+		  aggregate_trigger: {on_end: true}
+	END
+	chmod 600 agent.yaml
+	{ stream; piece 'a long enough answer to be worth a summary'; finish; } | script any
+	turns() {
+		for i in 1 2 3; do AG2_NOW=1780000000+1 ag2-ask -c agent.yaml --stream s "question $i, which is of some length as well" "$@" || return; done
+	}
+	turns --record tape >first
+	mv k recorded
+	asked=$(wc -l <tape)
+	[ "$asked" -gt 6 ]
+	kill "$(cat web/pid)"
+	unset OPENAI_API_KEY
+	turns --replay tape >second
+	diff first second
+	diff -r -x .ag2 recorded k
+	AG2_REPLAY=tape run -69 --separate-stderr ag2-ask -c agent.yaml --stream s "another question"
+	[[ "$stderr" = *"recorded '"*"', asked '"* ]] || fail "$stderr"
+	"$TOOLS/httpd" -d -t 100 web >/dev/null	# for teardown
+}
