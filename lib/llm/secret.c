@@ -87,6 +87,21 @@ add_json(struct forms *f, const char *secret, const char *escaped)
 	}
 }
 
+/* A key of letters and digits looks the same in some of them. */
+static void
+drop_if_known(struct forms *f)
+{
+	const struct buf *new = &f->items[f->n - 1];
+	size_t i;
+
+	for (i = 0; i + 1 < f->n; i++) {
+		if (f->items[i].len == new->len && memcmp(f->items[i].data, new->data, new->len) == 0) {
+			buf_release(&f->items[--f->n]);
+			return;
+		}
+	}
+}
+
 static void
 make_forms(struct forms *f, const char *secret)
 {
@@ -96,15 +111,18 @@ make_forms(struct forms *f, const char *secret)
 	buf_adds(new_form(f), secret);
 	for (before = 0; before < 3; before++) {
 		add_base64(f, secret, before, "+/");
-		if (memchr(f->items[f->n - 1].data, '+', f->items[f->n - 1].len) != NULL ||
-		    memchr(f->items[f->n - 1].data, '/', f->items[f->n - 1].len) != NULL)
-			add_base64(f, secret, before, "-_");
+		add_base64(f, secret, before, "-_");
+		drop_if_known(f);
 	}
 	add_hex(f, secret, hex_lower);
 	add_hex(f, secret, hex_upper);
+	drop_if_known(f);
 	add_percent(f, secret, hex_upper);
+	drop_if_known(f);
 	add_percent(f, secret, hex_lower);
+	drop_if_known(f);
 	add_json(f, secret, "\"\\/");
+	drop_if_known(f);
 }
 
 static void
@@ -257,25 +275,43 @@ secret_hide_parts(struct buf *out, const char *bytes, size_t len, const char *se
 	buf_release(&whole);
 }
 
-size_t
-secret_begins(const char *text, size_t len, const char *secret)
-{
-	size_t n = secret != NULL ? strlen(secret) : 0;
-
-	for (n = n > 0 && len >= n ? n - 1 : n > 0 ? len : 0; n >= SECRET_PART; n--)
-		if (memcmp(text + len - n, secret, n) == 0)
-			return n;
-	return 0;
-}
-
 /* ---- as it comes ---- */
 
-static size_t
-next_secret(const char *text, size_t len, const char *secret)
+/* The form that stands first in the text, of several at one place the longest; NULL: none. */
+static const struct buf *
+first_form(const struct forms *f, const char *text, size_t len, size_t *at)
 {
-	const char *at = memmem(text, len, secret, strlen(secret));
+	const struct buf *first = NULL;
+	const char *p;
+	size_t i;
 
-	return at != NULL ? (size_t)(at - text) : len;
+	for (i = 0; i < f->n; i++) {
+		p = f->items[i].len >= SECRET_PART ? memmem(text, len, f->items[i].data, f->items[i].len) : NULL;
+		if (p == NULL || (first != NULL && (size_t)(p - text) > *at) ||
+		    (first != NULL && (size_t)(p - text) == *at && f->items[i].len < first->len))
+			continue;
+		first = &f->items[i];
+		*at = (size_t)(p - text);
+	}
+	return first;
+}
+
+/* How many bytes at the end of the text may be the beginning of a form, and of which; 0 for fewer than SECRET_PART. */
+static size_t
+may_begin(const struct forms *f, const char *text, size_t len, size_t *whole)
+{
+	size_t i, n, most = 0;
+
+	for (i = 0; i < f->n; i++) {
+		n = f->items[i].len == 0 ? 0 : len < f->items[i].len ? len : f->items[i].len - 1;
+		while (n > most && n >= SECRET_PART && memcmp(text + len - n, f->items[i].data, n) != 0)
+			n--;
+		if (n > most && n >= SECRET_PART) {
+			most = n;
+			*whole = f->items[i].len;
+		}
+	}
+	return most;
 }
 
 /* What was given last stays in `text`, for a secret may have begun there. */
@@ -291,31 +327,64 @@ keep_tail(struct screen *s, size_t from, size_t end)
 	s->given = tail;
 }
 
+/* What is free of the secret, from what was given on; how many bytes at the end are held back. */
+static size_t
+pass(struct screen *s, struct buf *out, bool last, size_t *from)
+{
+	const struct buf *form;
+	size_t at, held, whole = 0;
+
+	if (s->forms == NULL) {
+		s->forms = xcalloc(1, sizeof(*s->forms));
+		make_forms(s->forms, s->secret);
+	}
+	while ((form = first_form(s->forms, s->text.data + *from, s->text.len - *from, &at)) != NULL) {
+		at += *from;
+		if (at > s->given)
+			buf_add(out, s->text.data + s->given, at - s->given);
+		buf_adds(out, HIDDEN);
+		s->given = *from = at + form->len;
+	}
+	held = may_begin(s->forms, s->text.data + *from, s->text.len - *from, &whole);
+	if (held > s->text.len - s->given)
+		held = s->text.len - s->given;
+	if (last && held < whole / 2)	/* a word that begins so */
+		held = 0;
+	if (last && held > 0) {		/* a secret that was cut off */
+		buf_add(out, s->text.data + s->given, s->text.len - s->given - held);
+		buf_adds(out, HIDDEN);
+		s->given = s->text.len;
+		held = 0;
+	}
+	return held;
+}
+
 int
 screen_flush(struct screen *s, bool last, struct err *e)
 {
 	struct buf out = BUF_INIT;
-	size_t from = 0, at, held = 0, n = s->secret != NULL ? strlen(s->secret) : 0;
+	size_t from = 0, held = 0;
 	int rc;
 
 	if (s->text.len == s->given)
 		return 0;
-	if (n >= SECRET_MIN) {
-		while ((at = from + next_secret(s->text.data + from, s->text.len - from, s->secret)) < s->text.len) {
-			if (at > s->given)
-				buf_add(&out, s->text.data + s->given, at - s->given);
-			buf_adds(&out, HIDDEN);
-			s->given = from = at + n;
-		}
-		held = last ? 0 : secret_begins(s->text.data + from, s->text.len - from, s->secret);
-		if (held > s->text.len - s->given)
-			held = s->text.len - s->given;
-	}
+	if (s->secret != NULL && strlen(s->secret) >= SECRET_MIN)
+		held = pass(s, &out, last, &from);
 	buf_add(&out, s->text.data + s->given, s->text.len - s->given - held);
 	keep_tail(s, from, s->text.len - held);
 	rc = sink_text(s->to, out.data, out.len, e);
 	buf_release(&out);
 	return rc;
+}
+
+void
+screen_release(struct screen *s)
+{
+	if (s->forms != NULL)
+		release_forms(s->forms);
+	free(s->forms);
+	buf_release(&s->text);
+	s->forms = NULL;
 }
 
 int

@@ -23,17 +23,16 @@ void secret_hide(struct buf *out, const char *bytes, size_t len, const char *sec
  */
 void secret_hide_parts(struct buf *out, const char *bytes, size_t len, const char *secret);
 
-/* How many bytes at the end of text may be the beginning of the secret; 0 for fewer than SECRET_PART. */
-size_t secret_begins(const char *text, size_t len, const char *secret);
-
-/* Text on its way to a sink, without the secret although it comes in pieces. The beginning of one is held back. */
+/* Text on its way to a sink, without the secret in any of those forms although it comes in pieces. The beginning of one is held back. */
 struct screen {
 	const struct llm_sink *to;
 	const char *secret;	/* NULL: none */
 	struct buf text;
 	size_t given;		/* so much of it was */
+	struct forms *forms;
 };
 int screen_text(void *arg, const char *text, size_t len, struct err *e);	/* a sink's function: takes text, gives nothing yet */
-int screen_flush(struct screen *s, bool last, struct err *e);	/* gives what came; last: held back is nothing any more */
+int screen_flush(struct screen *s, bool last, struct err *e);	/* gives what came; last: all but most of a secret */
+void screen_release(struct screen *s);
 
 #endif

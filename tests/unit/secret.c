@@ -102,11 +102,42 @@ streams(void)
 		bad += strstr(given.data, "t/est") != NULL || strstr(given.data, "0123") != NULL;
 		lost += strncmp(given.data, "yes, ", 5) != 0 || strstr(given.data, " is ") == NULL || given.len < 20 ||
 		    strcmp(given.data + given.len - 4, "sk-t") != 0;
-		buf_release(&s.text);
+		screen_release(&s);
 	}
 	is_int((long long)bad, 0, "a key in pieces of any size is not given on");
 	is_int((long long)lost, 0, "what is around it is");
 	is_str(given.data, "yes, [key] is [key]sk-t", "in one piece");
+}
+
+/* Each form as it may come in an answer, behind and before other text, in pieces of any size. */
+static void
+forms_stream(void)
+{
+	static const char *const forms[] = { "sk-t%2Fest%2B0123456789abcdef", "sk-t\\/est+0123456789abcdef", "736b2d742f6573742b30313233343536373839616263646566",
+		"736B2D742F6573742B30313233343536373839616263646566", "c2stdC9lc3QrMDEyMzQ1Njc4OWFiY2RlZg==", "eDpzay10L2VzdCswMTIzNDU2Nzg5YWJjZGVm",
+		"eHk6c2stdC9lc3QrMDEyMzQ1Njc4OWFiY2RlZg==" };
+	static const struct llm_sink sink = { take, NULL };
+	char text[200];
+	size_t i, step, at, len, bad = 0;
+
+	for (i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		len = (size_t)snprintf(text, sizeof(text), "yes %s no", forms[i]);
+		for (step = 1; step < len; step++) {
+			struct screen s = { .to = &sink, .secret = KEY, .text = BUF_INIT };
+
+			buf_reset(&given);
+			for (at = 0; at < len; at += step) {
+				screen_text(&s, text + at, at + step < len ? step : len - at, NULL);
+				screen_flush(&s, false, NULL);
+			}
+			screen_flush(&s, true, NULL);
+			screen_release(&s);
+			if ((strstr(given.data, "[key]") == NULL || given.len > 25 || strncmp(given.data, "yes ", 4) != 0 ||
+			    strcmp(given.data + given.len - 3, " no") != 0) && bad++ == 0)
+				printf("# %s by %zu: %s\n", forms[i], step, given.data);
+		}
+	}
+	is_int((long long)bad, 0, "no form of a key is given on, in pieces of any size");
 }
 
 static void
@@ -125,7 +156,10 @@ no_delay(void)
 	screen_text(&s, "oo", 2, NULL);
 	screen_flush(&s, false, NULL);
 	is_str(given.data, "yes sk-too", "until it is known to be none");
-	buf_release(&s.text);
+	screen_text(&s, " sk-t/est+01234567", 18, NULL);
+	screen_flush(&s, true, NULL);
+	is_str(given.data, "yes sk-too [key]", "most of a key at the end is not given on");
+	screen_release(&s);
 }
 
 int
@@ -136,6 +170,7 @@ main(void)
 	parts();
 	words();
 	streams();
+	forms_stream();
 	no_delay();
 	buf_release(&given);
 	return done();
