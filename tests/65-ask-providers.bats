@@ -171,6 +171,17 @@ r_completed() {
 	[ "$(jq -r '.contents[1].parts[0].thoughtSignature' body)" = null ]
 }
 
+@test "gemini: a server that holds the connection behind finishReason does not hold us" {
+	{
+		echo head 200 text/event-stream
+		echo 'data {"candidates":[{"content":{"parts":[{"text":"all"}]},"finishReason":"STOP"}]}'
+		echo hold
+	} >web/any
+	agent gemini:gemini-x
+	GEMINI_API_KEY=k run -0 --separate-stderr timeout 30 ag2-ask -c agent.yaml Hi
+	output_is all
+}
+
 @test "gemini: a stream without finishReason is 69, and nothing is logged" {
 	echo '{"candidates":[{"content":{"parts":[{"text":"half"}]}}]}' | events any
 	agent gemini:gemini-x

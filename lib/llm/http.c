@@ -21,6 +21,7 @@
 #define PAUSE_MAX 8
 #define PAUSE_TOLD 5		/* one that is longer is announced */
 #define IDLE_TIMEOUT 300
+#define PAUSE_AT_END 2		/* seconds that may pass behind a complete answer until more of it comes */
 #define REFUSAL_MAX (64 * 1024)	/* bytes of a refusal that are looked at */
 #define BODY_MAX (512u << 20)	/* bytes of an answer with all its frames: a small one may unpack to anything */
 #define RECEIVE 102400		/* bytes that are taken at once where so many have come */
@@ -43,7 +44,7 @@ struct transfer {
 	int should_retry;		/* x-should-retry: 1, 0, or -1 without */
 	curl_off_t moved;
 	size_t size;			/* bytes of the answer, unpacked */
-	bool connected, answered, begun, enough, failed;
+	bool connected, answered, begun, complete, enough, failed;
 	char why[CURL_ERROR_SIZE];
 };
 
@@ -222,21 +223,34 @@ on_write(char *data, size_t size, size_t n, void *arg)
 		return 0;
 	}
 	rc = t->p->on_body(t->p->arg, &t->answer, data, len, t->e);
-	t->enough = rc > 0;
+	t->complete = rc == HTTP_COMPLETE;
+	t->enough = rc == HTTP_ENOUGH;
 	t->failed = rc < 0;
-	return rc == 0 ? len : 0;
+	return t->enough || t->failed ? 0 : len;
+}
+
+/* Digits, and a fraction; -1 when it is anything else. */
+static double
+plain_number(const char *text)
+{
+	size_t n = strspn(text, "0123456789");
+
+	if (n == 0)
+		return -1;
+	if (text[n] == '.')
+		n += 1 + strspn(text + n + 1, "0123456789");
+	return text[n] == '\0' ? json_number(text) : -1;
 }
 
 /* Seconds, with or without a fraction, or a date; -1 when it is neither. */
 static double
 retry_seconds(const char *text)
 {
-	size_t len = strspn(text, "0123456789."), digits = strspn(text, "0123456789");
+	double wait = plain_number(text);
 	time_t date;
-	double wait;
 
-	if (len > 0 && text[len] == '\0' && digits > 0)
-		return json_number(text);
+	if (wait >= 0)
+		return wait;
 	date = curl_getdate(text, NULL);
 	if (date < 0)
 		return -1;
@@ -263,7 +277,7 @@ header_value(const char *line, size_t len, const char *name)
 static void
 note_retry_after(struct transfer *t, double seconds)
 {
-	if (seconds > t->after)
+	if (seconds >= 0 && seconds > t->after)
 		t->after = seconds;
 }
 
@@ -278,8 +292,8 @@ on_header(char *data, size_t size, size_t n, void *arg)
 	t->answered = true;
 	if (after != NULL)
 		note_retry_after(t, retry_seconds(after));
-	if (ms != NULL && ms[0] != '\0' && ms[strspn(ms, "0123456789.")] == '\0')
-		note_retry_after(t, json_number(ms) / 1000);
+	if (ms != NULL)
+		note_retry_after(t, plain_number(ms) / 1000);
 	if (should != NULL)
 		t->should_retry = strcasecmp(should, "true") == 0 ? 1 : strcasecmp(should, "false") == 0 ? 0 : -1;
 	free(after);
@@ -437,19 +451,44 @@ set_options(struct transfer *t)
 
 /* ---- how it ended ---- */
 
+/* NULL when it is no JSON. Put it. */
+static struct json_object *
+refusal_body(const struct transfer *t)
+{
+	struct json_object *body;
+
+	return json_parse(&body, t->refusal.data, t->refusal.len, NULL) == 0 ? body : NULL;
+}
+
 static bool
 quota_used_up(const struct transfer *t)
 {
-	struct json_object *body = NULL;
-	const char *why;
-	bool up;
+	struct json_object *body = refusal_body(t);
+	const char *why = error_code(body);
+	bool up = why != NULL && strcmp(why, "insufficient_quota") == 0;
 
-	if (json_parse(&body, t->refusal.data, t->refusal.len, NULL) < 0)
-		body = NULL;
-	why = error_code(body);
-	up = why != NULL && strcmp(why, "insufficient_quota") == 0;
 	json_object_put(body);
 	return up;
+}
+
+/* Google says in the body when to come back: {"error": {"details": [{"retryDelay": "37s"}]}}. */
+static void
+note_delay(struct transfer *t)
+{
+	struct json_object *body = refusal_body(t), *details = json_get(json_get(body, "error"), "details");
+	const char *delay;
+	char *number;
+	size_t i, len;
+
+	for (i = 0; i < json_count(details); i++) {
+		delay = json_get_text(json_object_array_get_idx(details, i), "retryDelay", &len);
+		if (delay == NULL || len == 0 || delay[len - 1] != 's')
+			continue;
+		number = xmemdup0(delay, len - 1);
+		note_retry_after(t, plain_number(number));
+		free(number);
+	}
+	json_object_put(body);
 }
 
 static int
@@ -459,6 +498,7 @@ refused(struct transfer *t, struct err *e)
 	enum err_code code = ERR_UNAVAIL;
 	long status = t->answer.status;
 
+	note_delay(t);
 	quote_body(&words, t->refusal.data, t->refusal.len, t->p->key);
 	if (status == 401 || status == 403 || status == 407)
 		code = ERR_PERM;
@@ -541,6 +581,8 @@ silence_ends(const struct transfer *t)
 {
 	if (!t->answered && !t->connected)
 		return HUGE_VAL;	/* connecting has its own limit */
+	if (t->complete && t->idle > PAUSE_AT_END)
+		return t->heard + PAUSE_AT_END;
 	return t->heard + (t->answered ? t->idle : t->first_byte);
 }
 
@@ -569,6 +611,8 @@ transfer(struct transfer *t, CURLcode *rc, struct err *e)
 			return outcome(t, *rc, e);
 		if (run_interrupted() != 0)
 			return err_set(e, ERR_UNAVAIL, "interrupted by signal %d", run_interrupted());
+		if (t->complete && clock_monotonic() > silence_ends(t))
+			return 0;
 		if (clock_monotonic() > silence_ends(t))
 			return err_set(e, ERR_UNAVAIL, "%.200s sent nothing for %g seconds", t->host, t->answered ? t->idle : t->first_byte);
 		if (wait_more(t) < 0)

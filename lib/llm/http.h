@@ -9,6 +9,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+enum { HTTP_MORE, HTTP_ENOUGH, HTTP_COMPLETE };
+
 struct http_answer {
 	long status;		/* 200-299 */
 	const char *type;	/* its Content-Type; "" when it has none */
@@ -28,7 +30,10 @@ struct http_post {
 	double connect, first_byte, idle;	/* seconds, as in llm.h; 0: the default */
 	long retries;				/* attempts beside the first; below 0: none */
 	bool stream;				/* the answer comes in pieces; else silence may last as long as all */
-	/* Gets the body of a 2xx answer as it comes: 0 to go on, 1 when it has all it wants (nothing more is waited for), -1. */
+	/*
+	 * Gets the body of a 2xx answer as it comes: HTTP_MORE to go on, HTTP_COMPLETE when it has what it must have but the end may bring
+	 * more (a server that only holds the connection then is left soon), HTTP_ENOUGH when nothing more is waited for, -1.
+	 */
 	int (*on_body)(void *arg, const struct http_answer *a, const char *data, size_t len, struct err *e);
 	void *arg;
 };
@@ -36,7 +41,7 @@ struct http_post {
 /*
  * What failed in passing is tried again, after a pause: connections that failed before anything came, and the statuses 408, 409,
  * 429 (but not for a used-up quota), 500 and above, of a proxy that is to connect as well, unless x-should-retry says otherwise. The pause is what Retry-After says
- * (seconds, with a fraction, or a date) or grows from half a second to eight, less up to a quarter by chance. None is begun
+ * (seconds, with a fraction, or a date), retry-after-ms or Google's retryDelay, or grows from half a second to eight, less up to a quarter by chance. None is begun
  * that would end behind the time limit, and nothing is tried again once on_body got something.
  *
  * 0 when the body came to an orderly end or on_body wanted no more. -1 with on_body's error, or: ERR_UNAVAIL not

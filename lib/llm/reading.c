@@ -347,7 +347,9 @@ on_body(void *arg, const struct http_answer *a, const char *data, size_t len, st
 	struct reading *rd = arg;
 	int rc = take_body(rd, a, data, len, e);
 
-	return screen_flush(&rd->screen, rc < 0, rc < 0 ? NULL : e) < 0 ? -1 : rc;
+	if (screen_flush(&rd->screen, rc < 0, rc < 0 ? NULL : e) < 0)
+		return -1;
+	return rc < 0 ? -1 : rc > 0 ? HTTP_ENOUGH : rd->complete ? HTTP_COMPLETE : HTTP_MORE;
 }
 
 /* ---- the end ---- */
@@ -548,7 +550,7 @@ release(struct reading *rd)
 	free(rd->state_before);
 	alike_release(&rd->alike);
 	sse_release(&rd->sse);
-	buf_release(&rd->screen.text);
+	screen_release(&rd->screen);
 	buf_release(&rd->whole);
 	buf_release(&rd->line);
 	answer_release(&rd->answer);
@@ -583,7 +585,7 @@ api_read(const struct api *api, const struct llm_request *r, const char *type, b
 	int rc = 0;
 
 	begin(&rd, api, r, sink);
-	while (rc == 0 && next(arg, &data, &len))
+	while ((rc == HTTP_MORE || rc == HTTP_COMPLETE) && next(arg, &data, &len))
 		rc = on_body(&rd, &head, data, len, e);
 	if (rc >= 0)
 		rc = finish(&rd, sink, reply, e);

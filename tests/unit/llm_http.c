@@ -217,6 +217,9 @@ framing(void)
 	    "chunk ta: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\\n\\ndata: [DONE]\\n\\n\nlast-chunk\n", "ab", "chunks that cut events");
 	answers(STREAM TEXT("a") FINISH("stop") DONE "hold\n", "a", "a server that holds the connection after [DONE]");
 	ok(got.took < 20, "does not hold us");
+	answers(STREAM TEXT("a") FINISH("stop") "pause 300\ndata {\"choices\":[],\"usage\":{\"total_tokens\":3}}\nhold\n", "a",
+	    "nor one that holds it behind the reason to finish");
+	ok(got.took < 20 && got.reply.usage.total == 3, "and what came behind that is taken");
 	answers(STREAM TEXT("a") FINISH("stop") DONE TEXT("b"), "a", "what comes after [DONE] is not read");
 	answers(STREAM TEXT("a") FINISH("stop"), "a", "a reason to finish and an orderly end do without [DONE]");
 	answers(STREAM TEXT("a") FINISH("stop") "send data: [DONE]\n", "a", "so does [DONE] without its blank line");
@@ -549,6 +552,10 @@ tried_again(void)
 	again(REFUSES("429", "header Retry-After: -1\n"), 2, 0.3, "a negative one is our own pause");
 	again(REFUSES("429", "header Retry-After: soon\n"), 2, 0.3, "and so is a word");
 	again(REFUSES("429", "header Retry-After: 1.2.3e\n"), 2, 0.3, "and what only begins as a number");
+	again(REFUSES("429", "header Retry-After: 0.1.2\n"), 2, 0.3, "or as two");
+	again(REFUSES("429", "header retry-after-ms: -200\n"), 2, 0.3, "milliseconds that are negative as well");
+	again("head 429 application/json\nsend {\"error\":{\"code\":429,\"details\":[{},{\"retryDelay\":\"soon\"},{\"retryDelay\":\"0.9s\"}]}}\n", 2, 0.9,
+	    "in the body, as Google has it");
 	again(REFUSES("429", "header Retry-After: 99999999999999999999\n"), 1, 0, "one that is longer than there is time");
 	ok(strstr(got.e.msg, "come back in 100000000000000000000 s") != NULL && got.e.code == ERR_BUSY, "is told: %s", got.e.msg);
 	http_date(script, sizeof(script), 3600);
