@@ -149,6 +149,8 @@ cli_try_open(struct store **out, const char *url, const struct agent *file, enum
 		make_parents(where.data);
 	if (rc == 0)
 		rc = store_open(out, where.data, &options, e);
+	if (rc < 0 && fallback && e->code == ERR_NOINPUT)
+		err_set(e, ERR_NOINPUT, "there is no store yet at %s; -s URL or AG2_STORE names another one", where.data);
 	if (rc < 0 && url == NULL && file != NULL && file->store != NULL && e->code == ERR_USAGE) {
 		e->code = ERR_CONFIG;
 		err_wrap(e, "%s", file->store_at);

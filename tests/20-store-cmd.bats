@@ -843,3 +843,16 @@ tool() {
 	run -0 ag2-store ls /
 	output_is "$(printf '%s\n' a!/ a-b a.txt a/ a0 ab/)"
 }
+
+@test "cat of a directory says that it is one" {
+	echo x | ag2-store write /a/b
+	run -1 ag2-store cat /a
+	output_is "ag2-store: '/a' is a directory"
+}
+
+@test "where no store is named and there is none yet, that is said" {
+	unset AG2_STORE
+	run -66 ag2-store ls
+	output_is "ag2-store: there is no store yet at $XDG_STATE_HOME/ag2/store.db; -s URL or AG2_STORE names another one"
+	[ ! -e "$XDG_STATE_HOME" ]
+}

@@ -451,6 +451,18 @@ limited() {
 
 # ---- show, answer ----
 
+@test "log show and log tail are of the last stream where none is named" {
+	ag2-store log user one "first"
+	ag2-store log user two "second"
+	run -0 ag2-store log show
+	has "Stream two"
+	has second
+	run -0 ag2-store log tail
+	has second
+	hasnt first
+	run -64 ag2-store log cat
+}
+
 @test "log answer prints the text of the last response" {
 	{ U q; A "first"; U q2; A 'second\nline'; } | ag2-store log append s
 	run -0 ag2-store log answer s

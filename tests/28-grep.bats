@@ -158,6 +158,17 @@ EMOJI=$(printf '\360\237\230\200')
 	run -1 ag2-store log grep created_at
 }
 
+@test "log grep: a letter with an accent is one character or two, and these are different texts" {
+	request 1 "composed caf$E_ACUTE" | ag2-store log append c
+	request 2 'decomposed cafe\u0301' | ag2-store log append d
+	run -0 ag2-store log grep -l "caf$E_ACUTE"
+	output_is c
+	run -0 ag2-store log grep -l "$(printf 'cafe\314\201')"
+	output_is d
+	run -0 ag2-store log grep -l -i "$(printf 'CAFE\314\201')"
+	output_is d
+}
+
 @test "log grep: a phrase that is broken over two parts" {
 	request 1 'the quick brown' 'fox jumps' | ag2-store log append s
 	request 2 'New ' 'York' | ag2-store log append s
@@ -255,12 +266,24 @@ EMOJI=$(printf '\360\237\230\200')
 	run -66 ag2-store log grep tea no-such-stream
 }
 
-@test "log grep in many streams; a match in one" {
+@test "log grep in 10 000 streams; a match in one" {
 	mkdir -p many/log
-	for i in $(seq 3000); do echo '{"type": "X", "data": {"content": "hay"}}' >many/log/s$i.jsonl; done
-	request 1 'a needle' >>many/log/s777.jsonl
-	run -0 ag2-store -s disk:many log grep -l needle
-	output_is s777
+	(cd many/log && yes '{"type": "X", "data": {"content": "hay"}}' | head -n 10000 | split -l 1 -a 4 -d --additional-suffix=.jsonl - s)
+	request 1 'a needle' >>many/log/s0777.jsonl
+	request 1 "to $PEKING" >>many/log/s1234.jsonl
+	request 1 'un caf\u00e9' >>many/log/s5000.jsonl
+	request 1 "smile $EMOJI" >>many/log/s8888.jsonl
+	request 1 'the quick brown' 'fox jumps' >>many/log/s9999.jsonl
+	while IFS='|' read -r pattern want; do
+		run -0 ag2-store -s disk:many log grep -l "$pattern"
+		output_is "$want"
+	done <<-END
+		needle|s0777
+		$PEKING|s1234
+		caf$E_ACUTE|s5000
+		$EMOJI|s8888
+		brown fox|s9999
+	END
 	run -1 ag2-store -s disk:many log grep -l nothing
 }
 

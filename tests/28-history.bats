@@ -47,6 +47,7 @@ editor() {
 	ag2-store edit /new
 	run -1 ag2-store exists /new
 	run -1 ag2-store history /a
+	output_is "ag2-store: there is no old version of '/a'"
 	[ -z "$(ls tmp)" ]
 }
 
@@ -80,7 +81,7 @@ editor() {
 	run -1 ag2-store restore /a
 	has "no old version"
 	run -1 ag2-store history /a
-	output_is ""
+	output_is "ag2-store: there is no old version of '/a'"
 	run -64 ag2-store restore /a x
 	run -64 ag2-store restore /a 0
 	run -64 ag2-store history

@@ -143,7 +143,10 @@ cat(struct store *s, const char *path, const struct range *wanted)
 		if (e.code != ERR_ABSENT)
 			fail(&e);
 		out_flush();
-		log_warn("%s", e.msg);
+		if (store_stat(s, path, &st, NULL) > 0 && st.dir)
+			log_warn("'%s' is a directory", path);
+		else
+			log_warn("%s", e.msg);
 		return 1;
 	}
 	clamp(&r, st.size);

@@ -55,6 +55,8 @@ run_history(char **args, int n)
 		fail(&e);
 	for (i = 0; i < h.n; i++)
 		print_entry(i + 1, &h.entries[i]);
+	if (h.n == 0)
+		log_warn("there is no old version of '%s'", path);
 	status = h.n > 0 ? 0 : 1;
 	history_release(&h);
 	free(path);

@@ -507,9 +507,9 @@ run_show(char **args, int n)
 {
 	struct transcript t = { .out = BUF_INIT, .width = (size_t)cli_width(1), .colour = cli_colour(1), .terminal = cli_terminal(),
 		.drawn = !cli_terminal() || cli_utf8() };
-	bool standard = strcmp(args[0], "-") == 0;
+	bool standard = n > 0 && strcmp(args[0], "-") == 0;
 	struct store *s = standard ? NULL : open_store(STORE_READ);
-	const char *id = standard ? "stdin" : stream_operand(s, args[0]);
+	const char *id = standard ? "stdin" : stream_operand(s, n > 0 ? args[0] : "@last");
 	struct stream_reader *r = NULL;
 	struct jsonl in;
 	double since = -INFINITY;
@@ -550,14 +550,14 @@ static const struct opt show_table[] = {
 
 const struct command command_log_show = {
 	.name = "show",
-	.operands = "[--last=N] [--since=T] [--full] [--plain] S",
+	.operands = "[--last=N] [--since=T] [--full] [--plain] [S]",
 	.summary = "print a stream as a transcript for people (S '-': standard input)",
 	.table = show_table,
-	.min = 1, .max = 1,
+	.max = 1,
 	.run = run_show,
-	.more = "Tool calls and results are folded to a line each. What compaction has dropped is there too, and marked.\n"
+	.more = "Without S it is the stream last written to. Tool calls and results are folded to a line each. What compaction has dropped is there too, and marked.\n"
 		"\nExamples:\n"
-		"  ag2-store log show --last 3 @last\n"
+		"  ag2-store log show --last 3\n"
 		"  ag2-store log cat @last | ag2-assemble working-memory sliding-window:20 |\n"
 		"      ag2-store log show -\n",
 };

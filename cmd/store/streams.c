@@ -261,7 +261,7 @@ run_tail(char **args, int n)
 	struct stream_reader *r;
 	struct jsonl in;
 
-	f.id = stream_operand(f.s, args[0]);
+	f.id = stream_operand(f.s, n > 0 ? args[0] : "@last");
 	stream_path(&f.path, f.id);
 	if (follow && lines == 0)
 		note_last(&f);
@@ -286,13 +286,13 @@ static const struct opt tail_table[] = {
 
 const struct command command_tail = {
 	.name = "tail",
-	.operands = "[-f] [-n N] S",
-	.summary = "print the last events of a stream's current log",
+	.operands = "[-f] [-n N] [S]",
+	.summary = "print the last events of a stream's current log (default: @last)",
 	.table = tail_table,
-	.min = 1, .max = 1,
+	.max = 1,
 	.run = run_tail,
 	.more = "Example:\n"
-		"  ag2-store log tail -f @last | jq -r .type\n",
+		"  ag2-store log tail -f | jq -r .type\n",
 };
 
 /* ---- rm, prune ---- */
