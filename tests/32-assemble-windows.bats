@@ -68,6 +68,8 @@ x() {
 	{ U a; C c1; R c1=x; } | shapes "U(a) C(c1) R(c1=x)" sliding-window:1
 	{ U a; C c1; R c1=x; } | shapes "U(a) C(c1) R(c1=x)" sliding-window:0
 	{ U a; R zz=x; } | shapes "U(a)" sliding-window:1
+	{ A a; A x; A ""; } | shapes "A(x)" sliding-window:1
+	{ A x; echo '{"type": "OpenAIReasoningEvent", "data": {}}'; } | shapes "A(x)" sliding-window:1
 }
 
 @test "a long tool loop under a budget keeps its task and uses the budget" {
@@ -136,6 +138,11 @@ x() {
 	run --separate-stderr ag2-assemble token-budget:100 <in
 	status_is 65
 	has 'ToolResultsEvent in line 3' "$stderr"
+	# An empty answer is not sent: it closes nothing.
+	{ U a; C c1; R c1="$(x 8000)"; A ""; } >in
+	run --separate-stderr ag2-assemble token-budget:100 <in
+	status_is 65
+	has 'ToolResultsEvent in line 3' "$stderr"
 }
 
 @test "a question larger than the budget is an error that names it" {
@@ -189,6 +196,11 @@ x() {
 @test "with AG2's rules everything counts, and the task does not stay" {
 	{ U a; usage; A b; usage; } | shapes "A(b) usage" --as-ag2 sliding-window:2
 	{ S before; U a; A b; } | shapes "A(b)" --as-ag2 sliding-window:1
+}
+
+@test "with AG2's rules a limit below 0 is passed by no events at all" {
+	[ "$(ag2-assemble --as-ag2 sliding-window:-1,transparent=true </dev/null | shape)" = 'P([sliding_window] Showing last 0 of 0 events.)' ]
+	[ "$(U a | ag2-assemble --as-ag2 sliding-window:-1,transparent=true | shape)" = 'P([sliding_window] Showing last 1 of 1 events.) U(a)' ]
 }
 
 @test "a window says what it shows" {

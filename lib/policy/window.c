@@ -15,6 +15,8 @@
 
 #include "base/alloc.h"
 #include "event/render.h"
+#include "policy/mend.h"
+#include "policy/quick.h"
 #include "policy/replay.h"
 #include "policy/reserve.h"
 #include "policy/tail.h"
@@ -67,6 +69,7 @@ struct window {
 	/* What must be sent (a budget beyond AG2): the prompts, the last request, and everything from must on. */
 	int64_t prompt_tokens, last_request, last_request_weight, must;
 	struct reserve reserve;		/* for what is sent beside the events */
+	struct pieces ids, names;	/* of the response at hand */
 	struct large largest_prompt, largest_summary, largest_request, largest_turn;
 };
 
@@ -118,6 +121,20 @@ static bool
 is_unspent_halt(const struct window *w, const struct held *h)
 {
 	return !w->as_ag2 && (h->r.event->type->flags & EV_HALT) != 0 && h->r.number > w->last_response;
+}
+
+/* Beyond AG2 a response without text, calls and files is not sent: nothing can rest on it. */
+static bool
+says_nothing(struct window *w, struct event *ev)
+{
+	bool was_parsed = ev->parsed != NULL, blank;
+
+	if (w->as_ag2 || (ev->type->flags & EV_RESPONSE) == 0 || (!was_parsed && quick_response(ev, &w->ids, &w->names)))
+		return false;
+	blank = mend_blank_response(event_data(ev, NULL));
+	if (!was_parsed)
+		event_forget(ev);
+	return blank;
 }
 
 static const char older[] = "older than what fits", unpaired[] = "what it belongs to was cut off";
@@ -249,7 +266,7 @@ note_must(struct window *w, const struct held *h)
 		w->largest_request = (struct large){ 0 };
 		note_large(&w->largest_request, h->weight, h->r.event);
 	}
-	if (flags & (EV_REQUEST | EV_RESPONSE)) {
+	if ((flags & (EV_REQUEST | EV_RESPONSE)) && !says_nothing(w, h->r.event)) {
 		w->must = h->r.need >= 0 ? h->r.need : h->r.number;
 		w->largest_turn = (struct large){ 0 };
 	}
@@ -535,14 +552,21 @@ fit(struct window *w, size_t *cut, struct err *e)
 	return 0;
 }
 
-/* Whether anything that counts is kept of items[cut..). */
+/* Whether it counts, and is sent without anything else. */
 static bool
-any_left(const struct window *w, size_t cut, const bool *keep)
+is_something(struct window *w, struct event *ev)
+{
+	return counts(w, ev) && (w->as_ag2 || (ev->type->flags & (EV_ANCHOR | EV_TURN_ITEM)) == 0) && !says_nothing(w, ev);
+}
+
+/* Whether anything of the kind is kept of items[cut..). */
+static bool
+any_left(struct window *w, size_t cut, const bool *keep)
 {
 	size_t i;
 
 	for (i = cut; i < w->n; i++)
-		if (keep[i] && counts(w, at(w, i)->r.event))
+		if (keep[i] && is_something(w, at(w, i)->r.event))
 			return true;
 	return false;
 }
@@ -563,7 +587,7 @@ prune(struct window *w, size_t *cut, bool *keep, struct err *e)
 	if (any_left(w, *cut, keep))
 		goto out;
 	for (i = *cut; i > 0 && alone == 0; i--)
-		alone = counts(w, all[i - 1].event) ? replay_stands_alone(&all[i - 1], e) : 0;
+		alone = is_something(w, all[i - 1].event) ? replay_stands_alone(&all[i - 1], e) : 0;
 	if (alone <= 0) {
 		rc = alone;
 		goto out;
@@ -717,6 +741,8 @@ window_free(struct stage *s)
 	event_free(w->summary.r.event);
 	event_free(w->request.r.event);
 	reserve_release(&w->reserve);
+	pieces_release(&w->ids);
+	pieces_release(&w->names);
 	free(w->items);
 	free(w->halts);
 	free(w->waiting);
@@ -754,7 +780,7 @@ window_new(struct chain *c, const struct policy_spec *spec, bool budget, struct 
 	w->budget = budget;
 	w->as_ag2 = as_ag2;
 	w->transparent = policy_bool(spec, "transparent");
-	w->limit = limit < 0 && !budget ? 0 : limit;
+	w->limit = limit;
 	w->step = step;
 	w->lines = (struct buf)BUF_INIT;
 	w->patience = PATIENCE;
