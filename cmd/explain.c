@@ -114,15 +114,16 @@ struct account {
 	int64_t events, prompts, tools, tokens;
 };
 
-static bool
-has_stage(const struct explain *x, const char *name)
+/* -1: there is none. */
+static int
+find_stage(const struct explain *x, const char *name)
 {
 	int i;
 
 	for (i = 0; explain_stage(x, i) != NULL; i++)
 		if (strcmp(explain_stage(x, i), name) == 0)
-			return true;
-	return false;
+			return i;
+	return -1;
 }
 
 /* What a person wants to see apart. */
@@ -173,10 +174,11 @@ static void
 count_row(void *arg, const struct explain_row *row)
 {
 	struct account *a = arg;
+	int repair = find_stage(a->x, EXPLAIN_REPAIR);
 
 	count_stages(a, row);
-	if (row->action == EXPLAIN_REPAIRED && row->from < 0 && a->stages_n > 0)
-		sums_add(&a->stages[a->stages_n - 1].why, row->why, row->tokens);
+	if (row->action == EXPLAIN_REPAIRED && row->from < 0 && repair >= 0)
+		sums_add(&a->stages[repair].why, row->why, row->tokens);
 	if (row->action == EXPLAIN_DROPPED)
 		return;
 	a->tokens += row->tokens;
@@ -368,7 +370,7 @@ explain_tell(const struct explain *x, const char *how)
 	else
 		explain_rows(x, json_row, &out);
 	io_write_all(2, out.data, out.len);
-	if (explain_alerts(x) > 0 && !has_stage(x, "alert"))
+	if (explain_alerts(x) > 0 && find_stage(x, "alert") < 0)
 		say_alerts_lost();
 	buf_release(&out);
 }

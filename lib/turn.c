@@ -287,6 +287,36 @@ feed(const struct turn *t, struct chain *c, struct err *e)
 	return feed_unsaved(t, c, e) < 0 ? -1 : chain_end(c, e);
 }
 
+/* A mark on a prompt that came is followed, but where the layout is to be AG2's. */
+static bool
+stands_at_end(const struct turn *t, const struct prompt *p)
+{
+	return p->at_end && t->layout != LAYOUT_AG2 && !t->as_ag2;
+}
+
+static void
+fill_request(const struct turn *t, const struct assembled *a, struct llm_request *r, struct text **prompts,
+    struct llm_tool **tools)
+{
+	size_t i, n = 0, end;
+
+	/* The system prompts first, behind them those that stand at the end. */
+	*prompts = xcalloc(a->prompts_n, sizeof(**prompts));
+	for (i = 0; i < a->prompts_n; i++)
+		if (!stands_at_end(t, &a->prompts[i]))
+			(*prompts)[n++] = a->prompts[i].content;
+	for (i = 0, end = n; i < a->prompts_n; i++)
+		if (stands_at_end(t, &a->prompts[i]))
+			(*prompts)[end++] = a->prompts[i].content;
+	*tools = xcalloc(t->tools_n, sizeof(**tools));
+	for (i = 0; i < t->tools_n; i++)
+		(*tools)[i] = (struct llm_tool){ t->tools[i].name, t->tools[i].description, t->tools[i].parameters };
+	*r = (struct llm_request){ .config = &t->agent->model, .prompts = *prompts, .prompts_n = n,
+		.context = *prompts + n, .context_n = end - n,
+		.events = a->events.items, .events_n = a->events.n, .tools = *tools, .tools_n = t->tools_n,
+		.schema = t->schema, .stream = t->stream_answer, .as_ag2 = t->as_ag2, .env = t->commands_env };
+}
+
 /* A tool as it is declared: its name, what it is for, its parameters. */
 static void
 explain_tools(const struct turn *t, struct explain *x)
@@ -302,6 +332,28 @@ explain_tools(const struct turn *t, struct explain *x)
 		explain_tool(x, t->tools[i].name, schema.data, schema.len);
 	}
 	buf_release(&schema);
+}
+
+/* What a client leaves out of what was assembled for it; where no request can be made of that, nothing is known. */
+static void
+explain_request(const struct turn *t, const struct assembled *a, struct explain *x)
+{
+	bool *sent = xcalloc(a->events.n + 1, sizeof(sent[0]));
+	struct text *prompts;
+	struct llm_tool *tools;
+	struct llm_request r;
+	size_t i;
+
+	fill_request(t, a, &r, &prompts, &tools);
+	if (llm_sent(&r, sent, NULL) == 0) {
+		for (i = 0; i < a->events.n; i++)
+			if (sent[i])
+				explain_taken(x, a->events.items[i]);
+		explain_client(x, t->agent->model.provider);
+	}
+	free(prompts);
+	free(tools);
+	free(sent);
 }
 
 static int
@@ -321,6 +373,7 @@ assemble(const struct turn *t, struct assembled *a, struct err *e)
 	chain_free(c);
 	if (rc == 0 && o.explain != NULL) {
 		explain_tools(t, o.explain);
+		explain_request(t, a, o.explain);
 		t->on_explain(t->arg, o.explain);
 	}
 	explain_free(o.explain);
@@ -435,36 +488,6 @@ on_text(void *arg, const char *text, size_t len, struct err *e)
 		return -1;
 	talk->given += len;
 	return give_text(talk->turn, text, len, e);
-}
-
-/* A mark on a prompt that came is followed, but where the layout is to be AG2's. */
-static bool
-stands_at_end(const struct turn *t, const struct prompt *p)
-{
-	return p->at_end && t->layout != LAYOUT_AG2 && !t->as_ag2;
-}
-
-static void
-fill_request(const struct turn *t, const struct assembled *a, struct llm_request *r, struct text **prompts,
-    struct llm_tool **tools)
-{
-	size_t i, n = 0, end;
-
-	/* The system prompts first, behind them those that stand at the end. */
-	*prompts = xcalloc(a->prompts_n, sizeof(**prompts));
-	for (i = 0; i < a->prompts_n; i++)
-		if (!stands_at_end(t, &a->prompts[i]))
-			(*prompts)[n++] = a->prompts[i].content;
-	for (i = 0, end = n; i < a->prompts_n; i++)
-		if (stands_at_end(t, &a->prompts[i]))
-			(*prompts)[end++] = a->prompts[i].content;
-	*tools = xcalloc(t->tools_n, sizeof(**tools));
-	for (i = 0; i < t->tools_n; i++)
-		(*tools)[i] = (struct llm_tool){ t->tools[i].name, t->tools[i].description, t->tools[i].parameters };
-	*r = (struct llm_request){ .config = &t->agent->model, .prompts = *prompts, .prompts_n = n,
-		.context = *prompts + n, .context_n = end - n,
-		.events = a->events.items, .events_n = a->events.n, .tools = *tools, .tools_n = t->tools_n,
-		.schema = t->schema, .stream = t->stream_answer, .as_ag2 = t->as_ag2, .env = t->commands_env };
 }
 
 static int

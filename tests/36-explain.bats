@@ -15,6 +15,20 @@ recount() {
 	sum recounted
 }
 
+# estimate BODY: tokens of the prompts (of in.prompts) and of the messages in the request of Chat Completions.
+estimate() {
+	jq -r --slurpfile prompts in.prompts '
+		def tokens: length / 4 | floor;
+		def part: if .type == "text" then .text | tokens elif .type == "file" and .file.file_data then 2000 else 1000 end;
+		def content: if type == "array" then map(part) | add // 0 else ltrimstr("[Summary of earlier conversation]\n") | tokens end;
+		def call: "\(.function.name)(\(.function.arguments))" | tokens;
+		[.messages[] | select(.role == "system").content] as $system | ($prompts | map(.data.content)) as $given |
+		if ($system | join("\n")) != ($given | join("\n")) then "other prompts" else
+			($given | map(tokens) | add // 0) + ([.messages[] | select(.role != "system") |
+				((.content // "") | content), (.tool_calls[]? | call)] | add // 0)
+		end' "$1"
+}
+
 account() {
 	local dir=$1 chars=4 args events got
 	readarray -t args <"$dir/args"
@@ -33,6 +47,12 @@ account() {
 	done
 	ag2-ask -n -m exec:cat --explain=json <"$dir/out" >"$dir/sent" 2>"$dir/err"
 	[ "$(sum "$dir/err")" = "$(recount "$dir/sent" 4)" ] || fail "ag2-ask: $(sum "$dir/err") is not $(recount "$dir/sent" 4)"
+	ag2-ask -n -m openai:x --explain=json <"$dir/out" >"$dir/sent" 2>"$dir/err" || {
+		grep -qe 'cannot be sent to openai' -e 'nothing would be sent' "$dir/err" && return
+		fail "openai: $(cat "$dir/err")"
+	}
+	grep '^{"type": *"Prompt"' "$dir/out" >in.prompts || true
+	[ "$(sum "$dir/err")" = "$(estimate "$dir/sent")" ] || fail "openai: $(sum "$dir/err") is not $(estimate "$dir/sent")"
 }
 
 accounts() {
@@ -151,6 +171,33 @@ rows() {
 	ag2-ask -n -c a.yaml --explain --stream @new hello 2>err >sent
 	has 'tools: ' "$(cat err)"
 	has 'sent: ' "$(cat err)"
+}
+
+@test "what no request holds is told as let go by the provider" {
+	{
+		U 'a question'
+		echo '{"type": "AnthropicServerToolCallEvent", "data": {"id": "s", "name": "web", "arguments": "{}", "block": {"data": {"type": "server_tool_use", "id": "s"}}}}'
+		echo '{"type": "OpenAIServerToolCallEvent", "data": {"id": "o", "name": "web", "arguments": "{}", "item": {"data": {"type": "web_search_call", "id": "o"}}}}'
+		C a b
+		c a
+		r a=1
+		R a=1 b=2
+		usage
+		AL info x hot
+		echo '{"type": "ModelResponse", "data": {"message": {"content": "12345678"}, "files": [{}, {}]}}'
+		U 'and now'
+		C loose
+		r loose=3
+		U last
+	} >in
+	for p in openai:1,2, anthropic:2, openai-responses:1,; do
+		own=${p#*:} p=${p%:*}
+		ag2-ask -n -m $p:x --explain=json <in 2>rows >/dev/null
+		[ "$(jq -r 'select(.action == "dropped" and .policy == "'$p'") | .index' rows | paste -s -d ,)" = "${own}4,5,7,8,12" ] || fail "$p: $(cat rows)"
+		[ "$(jq -c 'select(.index == 9) | [.tokens, .action]' rows)" = '[2,"kept"]' ] || fail "$p: $(cat rows)"
+		[ "$(jq -c 'select(.index == null) | [.policy, .type, .line, .action]' rows)" = '["repair","ToolResultsEvent",13,"repaired"]' ] || fail "$p: $(cat rows)"
+	done
+	ag2-ask -n -m openai:x --explain <in 2>&1 >/dev/null | grep -A1 '^openai: 15 in ([0-9]*), 7 out ([0-9]*)$' | grep -q ': no part of a request$'
 }
 
 @test "the account of a stream reads all of it, and names the lines" {

@@ -92,6 +92,15 @@ give_results(struct pieces *p, struct json_object *results)
 }
 
 static void
+give_files(struct pieces *p, struct json_object *files)
+{
+	size_t i, n = json_object_is_type(files, json_type_array) ? json_object_array_length(files) : 0;
+
+	for (i = 0; i < n; i++)
+		p->fn(p->arg, "binary", 6, true);
+}
+
+static void
 give_response(struct pieces *p, struct json_object *data)
 {
 	struct json_object *content = json_get(json_get(data, "message"), "content");
@@ -111,9 +120,7 @@ give_response(struct pieces *p, struct json_object *data)
 		buf_addch(&p->scratch, ')');
 		p->fn(p->arg, p->scratch.data, p->scratch.len, false);
 	}
-	n = json_object_is_type(files, json_type_array) ? json_object_array_length(files) : 0;
-	for (i = 0; i < n; i++)
-		p->fn(p->arg, "binary", 6, true);
+	give_files(p, files);
 }
 
 /* Its content, else its summary, else all of it. */
@@ -216,6 +223,17 @@ result_tokens(struct json_object *result, int chars_per_token)
 
 	give_result(&p, result);
 	buf_release(&p.scratch);
+	return c.tokens;
+}
+
+int64_t
+files_tokens(struct event *ev)
+{
+	struct cost c = { .chars_per_token = CHARS_PER_TOKEN };
+	struct pieces p = { .fn = count_piece, .arg = &c, .scratch = BUF_INIT };
+
+	if (ev->type->flags & EV_RESPONSE)
+		give_files(&p, json_get(event_data(ev, NULL), "files"));
 	return c.tokens;
 }
 

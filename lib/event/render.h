@@ -18,6 +18,9 @@ int64_t event_tokens(struct event *ev, int chars_per_token, struct err *e);
 /* The same for plain text such as a prompt. */
 int64_t text_tokens(const char *text, size_t len, int chars_per_token);
 
+/* Of it, what the files of a response cost, 0 for any other event: they came with the answer, and no request has a place for them. */
+int64_t files_tokens(struct event *ev);
+
 /* One result of a container. */
 int64_t result_tokens(struct json_object *result, int chars_per_token);
 

@@ -325,7 +325,7 @@ replay(void *arg, const struct event_type *type, struct json_object *data, struc
 	put_comma(&b->own);
 	put_sparse(&b->own, block_data);
 	if (!b->r->as_ag2)
-		return 0;
+		return 1;
 	if (b->answer_end == b->out->len) {
 		b->out->len -= 2;	/* ]} */
 		buf_addf(b->out, ",%s]}", b->own.data);

@@ -401,7 +401,7 @@ replay(void *arg, const struct event_type *type, struct json_object *data, struc
 	put_sparse(&b->own, part);
 	json_object_put(part);
 	if (!b->r->as_ag2)
-		return 0;
+		return 1;
 	if (b->answer_end == b->out->len) {
 		reopen_content(b, "model");
 		buf_addf(b->out, ",%s", b->own.data);

@@ -86,6 +86,28 @@ llm_origins(const struct llm_request *r, size_t **origin, size_t *n, struct err 
 }
 
 int
+llm_sent(const struct llm_request *r, bool *sent, struct err *e)
+{
+	const struct provider *p = provider_of(r, e);
+	struct placed placed;
+	bool *all;
+	size_t at;
+	int rc;
+
+	if (p == NULL || context_place(&placed, r, e) < 0)
+		return -1;
+	all = xcalloc(placed.request.events_n + 1, sizeof(all[0]));
+	rc = origin_sent(p, &placed.request, all, e);
+	at = placed.request.events_n > r->events_n ? placed.request.stable_n : r->events_n;	/* of one that was put in */
+	memcpy(sent, all, at * sizeof(all[0]));
+	if (at < r->events_n)
+		memcpy(sent + at, all + at + 1, (r->events_n - at) * sizeof(all[0]));
+	free(all);
+	context_release(&placed);
+	return rc;
+}
+
+int
 llm_cassette(const char *record, const char *replay, struct err *e)
 {
 	cassette_free(recording);

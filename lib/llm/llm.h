@@ -100,6 +100,9 @@ int llm_body(const struct llm_request *r, struct buf *out, struct err *e);
  */
 int llm_origins(const struct llm_request *r, size_t **origin, size_t *n, struct err *e);
 
+/* Whether anything of each of r->events is in that body: sent has r->events_n entries. What no model is sent is no error. */
+int llm_sent(const struct llm_request *r, bool *sent, struct err *e);
+
 /* Record or replay every call; NULL paths: neither. Both set is ERR_USAGE. Kept for the process; the strings are borrowed. */
 int llm_cassette(const char *record, const char *replay, struct err *e);
 

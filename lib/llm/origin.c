@@ -18,6 +18,25 @@ origin_mark(struct origins *o, size_t event)
 	o->marks[o->n++] = (struct origin){ o->body->len, event };
 }
 
+void
+origin_end(struct origins *o, bool response)
+{
+	if (o == NULL || o->sent == NULL || o->body->len == o->marks[o->n - 1].at)
+		return;
+	o->sent[o->marks[o->n - 1].event] = true;
+	while (response && o->waiting_n > 0)
+		o->sent[o->waiting[--o->waiting_n]] = true;
+}
+
+void
+origin_wait(struct origins *o)
+{
+	if (o == NULL)
+		return;
+	o->waiting = xgrow(o->waiting, o->waiting_n, &o->waiting_cap, sizeof(o->waiting[0]));
+	o->waiting[o->waiting_n++] = o->marks[o->n - 1].event;
+}
+
 struct search {
 	const struct origins *marks;
 	size_t next;		/* of the marks: behind the last that lies before the message */
@@ -39,26 +58,54 @@ find_event(void *arg, const struct outline_part *p)
 	return 0;
 }
 
-int
-origin_all(const struct provider *p, const struct llm_request *r, size_t **origin, size_t *n, struct err *e)
+static int
+marked_body(const struct provider *p, const struct llm_request *r, struct buf *body, struct origins *marks, struct err *e)
 {
 	struct llm_config config = *r->config;
 	struct llm_request marked = *r;
-	struct buf body = BUF_INIT;
-	struct origins marks = { .body = &body };
-	struct search s = { .marks = &marks };
-	int rc = 0;
 
 	config.cache = false;		/* its marks go into a body that is made already, and move what follows */
 	marked.config = &config;
-	marked.origins = &marks;
-	if (!p->lines)
-		rc = p->body(&marked, &body, e);
+	marked.origins = marks;
+	marks->body = body;
+	return p->body(&marked, body, e);
+}
+
+static void
+origins_release(struct origins *o)
+{
+	free(o->marks);
+	free(o->waiting);
+}
+
+int
+origin_all(const struct provider *p, const struct llm_request *r, size_t **origin, size_t *n, struct err *e)
+{
+	struct buf body = BUF_INIT;
+	struct origins marks = { .marks = NULL };
+	struct search s = { .marks = &marks };
+	int rc = p->lines ? 0 : marked_body(p, r, &body, &marks, e);
+
 	if (rc == 0)
 		outline(body.data, body.len, find_event, &s);
 	*origin = s.events;
 	*n = s.n;
-	free(marks.marks);
+	origins_release(&marks);
+	buf_release(&body);
+	return rc;
+}
+
+int
+origin_sent(const struct provider *p, const struct llm_request *r, bool *sent, struct err *e)
+{
+	struct buf body = BUF_INIT;
+	struct origins marks = { .sent = sent };
+	int rc = 0;
+
+	memset(sent, p->lines, r->events_n * sizeof(sent[0]));
+	if (!p->lines)
+		rc = marked_body(p, r, &body, &marks, e);
+	origins_release(&marks);
 	buf_release(&body);
 	return rc;
 }

@@ -151,7 +151,8 @@ struct walk {
 	int (*result)(void *b, struct json_object *result, struct err *e);	/* one after the other; or those of a round: */
 	int (*results)(void *b, struct json_object *const *results, size_t n, struct err *e);
 	int (*summary)(void *b, const char *text, size_t len, struct err *e);	/* with its heading */
-	int (*replay)(void *b, const struct event_type *type, struct json_object *data, struct err *e);	/* a provider's own event */
+	/* A provider's own event. 1: it is written with the next response. */
+	int (*replay)(void *b, const struct event_type *type, struct json_object *data, struct err *e);
 	void (*stable_end)(void *b);		/* here ends what comes again in the next call (stable_n) */
 	bool ag2_takes_loose;	/* as_ag2: results that are in no container are sent, too */
 };

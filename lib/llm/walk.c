@@ -91,6 +91,7 @@ give_results(struct walker *wk, struct json_object *const *results, const size_t
 	for (i = 0; rc == 0 && i < n; i += together) {
 		origin_mark(wk->r->origins, events != NULL ? events[i] : wk->event);
 		rc = wk->w->results != NULL ? wk->w->results(wk->b, results, n, e) : wk->w->result(wk->b, results[i], e);
+		origin_end(wk->r->origins, false);
 	}
 	return rc;
 }
@@ -186,11 +187,30 @@ providers_own(const struct event_type *type)
 }
 
 static int
+give_own(struct walker *wk, const struct event *ev, struct json_object *data, struct err *e)
+{
+	int rc = wk->w->replay(wk->b, ev->type, data, e);
+
+	if (rc > 0)
+		origin_wait(wk->r->origins);
+	return rc < 0 ? -1 : 0;
+}
+
+static int
+give_message(struct walker *wk, const struct event *ev, struct json_object *data, struct err *e)
+{
+	if (ev->type->flags & EV_REQUEST)
+		return wk->w->request(wk->b, json_get(data, "parts"), e);
+	return ev->type->flags & EV_SUMMARY ? summary(wk, data, e) : wk->w->response(wk->b, data, e);
+}
+
+static int
 one_event(struct walker *wk, struct event *ev, struct err *e)
 {
 	unsigned flags = ev->type->flags;
 	bool own = wk->w->replay != NULL && providers_own(ev->type);
 	struct json_object *data;
+	int rc;
 
 	if (!own && !(flags & (EV_REQUEST | EV_RESPONSE | EV_RESULTS | EV_RESULT | EV_SUMMARY)))
 		return 0;
@@ -205,14 +225,12 @@ one_event(struct walker *wk, struct event *ev, struct err *e)
 	}
 	if (flush_loose(wk, e) < 0 || note_open(wk, ev, e) < 0)
 		return -1;
-	origin_mark(wk->r->origins, wk->event);
-	if (own)
-		return wk->w->replay(wk->b, ev->type, data, e);
-	if (flags & EV_REQUEST)
-		return wk->w->request(wk->b, json_get(data, "parts"), e);
-	if (flags & EV_RESULTS)
+	if (!own && (flags & EV_RESULTS))
 		return results_container(wk, data, e);
-	return flags & EV_SUMMARY ? summary(wk, data, e) : wk->w->response(wk->b, data, e);
+	origin_mark(wk->r->origins, wk->event);
+	rc = own ? give_own(wk, ev, data, e) : give_message(wk, ev, data, e);
+	origin_end(wk->r->origins, (flags & EV_RESPONSE) != 0);
+	return rc;
 }
 
 static int

@@ -16,7 +16,7 @@ struct entry {			/* its mark is its place + 1 */
 	uint64_t line, hash;
 	int64_t tokens;			/* as it went in, then as it came out */
 	int16_t from, to;
-	bool tool, changed, sent;
+	bool tool, changed, sent, taken;
 };
 
 struct lent {
@@ -234,6 +234,36 @@ explain_why(struct explain *x, uint64_t mark, const char *why)
 
 	if (entry != NULL)
 		entry->why = why;
+}
+
+void
+explain_taken(struct explain *x, struct event *ev)
+{
+	struct entry *entry = find(x, ev->mark);
+	int64_t files = files_tokens(ev);
+
+	event_forget(ev);
+	if (entry == NULL)
+		return;
+	entry->taken = true;
+	entry->tokens -= files;
+	if (files > 0)
+		entry->why = "without its files, which are no part of a request";
+}
+
+void
+explain_client(struct explain *x, const char *name)
+{
+	struct entry *entry;
+
+	explain_add_stage(x, name);
+	for (entry = x->entries; entry < x->entries + x->n; entry++) {
+		if (entry->type == NULL || !entry->sent || entry->taken)
+			continue;
+		entry->sent = false;
+		entry->to = (int16_t)(x->stages_n - 1);
+		entry->why = "no part of a request";
+	}
 }
 
 /* ---- lines on their way through a command ---- */

@@ -26,7 +26,7 @@ struct explain_row {
 	int64_t tokens;		/* of what came out; of what was dropped as it went in */
 	enum explain_action action;
 	const char *why;	/* NULL: nothing to say */
-	int from, to;		/* the stages that saw it: policies from 0 on, then the repair, then EXPLAIN_SENT; from -1: the input */
+	int from, to;		/* the stages that saw it: policies from 0 on, then the repair, the client, EXPLAIN_SENT; from -1: the input */
 };
 #define EXPLAIN_REPAIR "repair"
 #define EXPLAIN_SENT 1000	/* it came out */
@@ -36,6 +36,13 @@ void explain_free(struct explain *x);
 int explain_chars(const struct explain *x);
 /* A tool whose schema is sent as well. */
 void explain_tool(struct explain *x, const char *name, const char *schema, size_t len);
+
+/*
+ * Of what came out, only some is sent: a request holds messages, their calls and results. Told for each event that is in
+ * it, then whose request it is (borrowed): everything else was left out there.
+ */
+void explain_taken(struct explain *x, struct event *ev);
+void explain_client(struct explain *x, const char *name);
 
 /* The rows: prompts and tools, then events in the order of the input, what was made on the way where it was made. */
 void explain_rows(const struct explain *x, void (*fn)(void *arg, const struct explain_row *row), void *arg);
