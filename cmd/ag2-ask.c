@@ -92,9 +92,13 @@ static const struct opts usage = {
 	    "       ag2-ask {-c FILE | -s URL | --stream S | -C} [OPTION...] [TEXT...]",
 	.summary = "Asks a model and runs the tools it calls until there is an answer.",
 	.table = options,
-	.more = "As a filter, a stream of events comes on stdin and TEXT is asked behind it, --image and --file with it. With a store, an agent file or a\n"
-	    "stream it is a whole turn, kept in the stream's log; TEXT - is the text on stdin; without TEXT a request that was\n"
-	    "not answered is asked again.\n",
+	.more = "As a filter, a stream of events comes on stdin and TEXT is asked behind it, --image and --file with it. With\n"
+	    "a store, an agent file or a stream it is a whole turn, kept in the stream's log; TEXT - is the text on stdin;\n"
+	    "without TEXT a request that was not answered is asked again.\n"
+	    "\nExamples:\n"
+	    "  ag2-ask -m openai:gpt-5 'Why is the sky blue?' </dev/null\n"
+	    "  ag2-ask -c journal.yaml -C 'What should I read next?'\n"
+	    "  ag2-ask -c journal.yaml --check\n",
 };
 
 static bool

@@ -142,6 +142,38 @@ run_displays() {
 	has USD
 }
 
+# The examples of all helps, each as one line.
+help_examples() {
+	for program in "$BIN"/ag2-*; do "$program" --help; echo; done
+	for c in $(ag2-store --help | sed -n '/^Commands/,/^$/s/^  \([a-z][a-z]*\)  .*/\1/p'); do ag2-store $c --help; echo; done
+	for c in $(ag2-store --help | sed -n 's/^  log \([a-z][a-z]*\)  .*/\1/p'); do ag2-store log $c --help; echo; done
+}
+
+@test "the examples of the helps run" {
+	world
+	help_examples | sed -n '/^Examples\{0,1\}:/,/^$/s/^  //p' | sed -e ':again' -e '/|$/{N;b again' -e '}' -e 's/|\n */| /g' | sort -u >lines
+	[ "$(wc -l <lines)" -ge 43 ]
+	ag2-store log user S "something to sum up"
+	ag2-store log user journal "in a cafÉ"
+	echo tea | ag2-store write /memory/conversations/20260101T000000_x.md
+	echo draft | ag2-store write /artifacts/draft
+	echo log | ag2-store write /artifacts/build.log
+	ag2-store -s disk:./state init
+	ag2-store export >backup.tar
+	printf '#!/bin/sh\n' | tee merge-notes pipeline.sh report.pdf >/dev/null
+	chmod +x merge-notes
+	printf 'all:\n' >Makefile
+	printf 'models:\n  gpt-5: {input: 1, output: 2}\n' >prices.yaml
+	ag2-aggregate --stream journal -m openai:gpt-5 working-memory
+	while IFS= read -r line; do
+		run timeout -k 1 "$(case $line in *watch* | *'tail -f'*) echo 1 ;; *) echo 60 ;; esac)" bash -c "set -o pipefail; $line" </dev/null
+		case $line in
+		*watch* | *'tail -f'*) [ "$status" -eq 124 ] || fail "$line: $status" "$output" ;;
+		*) [ "$status" -eq 0 ] || fail "$line: $status" "$output" ;;
+		esac
+	done <lines
+}
+
 @test "ag2(7): the tour and its recipes run in order" {
 	displays run ag2.7 | sed 's/^%%$/true/' >tour.sh
 	[ "$(grep -c '^true$' tour.sh)" -ge 12 ]
