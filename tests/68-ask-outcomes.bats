@@ -42,6 +42,9 @@ ends() {
 	{ o '{"content":"a"}' null; o '{}' '"content_filter"'; } | ends 0 content_filter 'filtered'
 	o '{"refusal":"I cannot."}' '"stop"' | ends 0 refusal 'refused'
 	o '{}' '"stop"' | ends 0 stop 'the answer is empty'
+	for reason in error abort insufficient_system_resource; do
+		{ o '{"content":"a"}' null; o '{}' "\"$reason\""; } | ends 69 - "finish_reason $reason"
+	done
 	o '{"content":"a"}' null | ends 69 - 'incomplete'
 	o '{}' '"tool_calls"' | ends 69 - 'calls none'
 	o '{"tool_calls":[{"index":0,"id":"c","function":{"name":"weather","arguments":""}}]}' '"length"' | ends 69 - "the call of 'weather'"

@@ -217,7 +217,7 @@ answer_replay(struct answer *a, struct buf *line)
 
 /* ---- the end ---- */
 
-static bool
+bool
 is_one_of(const char *word, const char *const *words)
 {
 	for (; *words != NULL; words++)
@@ -349,9 +349,9 @@ enum llm_end
 llm_end_of(const char *finish_reason)
 {
 	static const char *const cut[] = { "length", "max_tokens", "max_output_tokens", "incomplete", "model_context_window_exceeded",
-		"pause_turn", NULL };
+		"pause_turn", "model_length", NULL };
 	static const char *const refused[] = { "content_filter", "refusal", "safety", "recitation", "blocklist",
-		"prohibited_content", "spii", "language", "image_safety", "image_recitation", "image_prohibited_content", NULL };
+		"prohibited_content", "spii", "language", "image_safety", "image_recitation", "image_prohibited_content", "sensitive", NULL };
 
 	if (finish_reason == NULL)
 		return LLM_END_WHOLE;

@@ -591,23 +591,11 @@ take_part(struct reading *rd, struct json_object *part, struct err *e)
 	return json_get(part, "inlineData") != NULL ? take_file(rd, json_get(part, "inlineData"), e) : 0;
 }
 
-/* Ends that are none: the model failed. */
-static bool
-is_failure(const char *reason)
-{
-	static const char *const failures[] = { "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS",
-		"MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE", "NO_IMAGE", "IMAGE_OTHER", "OTHER" };
-	size_t i;
-
-	for (i = 0; i < sizeof(failures) / sizeof(failures[0]); i++)
-		if (strcmp(reason, failures[i]) == 0)
-			return true;
-	return false;
-}
-
 static int
 take_candidate(struct reading *rd, struct json_object *candidate, struct err *e)
 {
+	static const char *const failures[] = { "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS",
+		"MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE", "NO_IMAGE", "IMAGE_OTHER", "OTHER", NULL };	/* ends that are none */
 	struct json_object *parts = json_get(json_get(candidate, "content"), "parts");
 	size_t i;
 	const char *reason = json_get_text(candidate, "finishReason", NULL);
@@ -617,7 +605,7 @@ take_candidate(struct reading *rd, struct json_object *candidate, struct err *e)
 			return -1;
 	if (reason == NULL || strcmp(reason, "FINISH_REASON_UNSPECIFIED") == 0)
 		return 0;
-	if (is_failure(reason))
+	if (is_one_of(reason, failures))
 		return err_set(e, ERR_UNAVAIL, "the model failed to answer (finishReason %.60s)", reason);
 	take_name(&rd->answer.finish_reason, candidate, "finishReason");
 	rd->complete = true;

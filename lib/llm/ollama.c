@@ -230,20 +230,14 @@ ollama_body(const struct llm_request *r, struct buf *out, struct err *e)
 /* Of those of the prompt, newer servers tell how many were in their cache. */
 static const struct usage_names counts = { .prompt = "prompt_eval_count", .completion = "eval_count", .cache_read = "prompt_eval_cached_count" };
 
-/* The end of a request that says nothing: the model was loaded, or unloaded. */
-static bool
-is_no_answer(const char *reason)
-{
-	return reason != NULL && (strcmp(reason, "load") == 0 || strcmp(reason, "unload") == 0);
-}
-
 /* A piece, or all of it: they look the same. The last one is `done`, and has the counts. */
 static int
 frame(struct reading *rd, const char *event, struct json_object *frame, bool whole, struct err *e)
 {
 	struct json_object *message = json_get(frame, "message"), *calls = json_get(message, "tool_calls"), *done = json_get(frame, "done");
+	static const char *const loads[] = { "load", "unload", NULL };	/* of a request that says nothing */
 	size_t len, i;
-	const char *text = json_get_text(message, "content", &len);
+	const char *text = json_get_text(message, "content", &len), *reason = json_get_text(frame, "done_reason", NULL);
 
 	take_name(&rd->answer.model, frame, "model");
 	for (i = 0; i < json_count(calls); i++)
@@ -254,8 +248,8 @@ frame(struct reading *rd, const char *event, struct json_object *frame, bool who
 	if (!json_object_is_type(done, json_type_boolean) || !json_object_get_boolean(done))
 		return 0;
 	take_usage(&rd->answer, frame, &counts);
-	if (is_no_answer(json_get_text(frame, "done_reason", NULL)))
-		return err_set(e, ERR_UNAVAIL, "the model's server only loaded the model (done_reason %s)", json_get_text(frame, "done_reason", NULL));
+	if (reason != NULL && is_one_of(reason, loads))
+		return err_set(e, ERR_UNAVAIL, "the model's server only loaded the model (done_reason %s)", reason);
 	take_name(&rd->answer.finish_reason, frame, "done_reason");
 	if (rd->answer.finish_reason == NULL)	/* older servers do not say */
 		rd->answer.finish_reason = xstrdup("stop");

@@ -322,7 +322,10 @@ take_message(struct reading *rd, struct json_object *message, struct err *e)
 static int
 frame(struct reading *rd, const char *event, struct json_object *body, bool whole, struct err *e)
 {
+	/* Of servers that end like this what they could not answer. */
+	static const char *const failures[] = { "error", "abort", "network_error", "insufficient_system_resource", NULL };
 	struct json_object *choices = json_get(body, "choices"), *choice;
+	const char *reason;
 	size_t i;
 
 	take_name(&rd->answer.model, body, "model");
@@ -335,6 +338,9 @@ frame(struct reading *rd, const char *event, struct json_object *body, bool whol
 			return reading_error(rd, choice, e);
 		if (take_message(rd, json_get(choice, whole ? "message" : "delta"), e) < 0)
 			return -1;
+		reason = json_get_text(choice, "finish_reason", NULL);
+		if (reason != NULL && is_one_of(reason, failures))
+			return err_set(e, ERR_UNAVAIL, "the model failed to answer (finish_reason %.60s)", reason);
 		take_name(&rd->answer.finish_reason, choice, "finish_reason");
 	}
 	rd->complete = rd->answer.finish_reason != NULL;	/* the usage may still come */

@@ -90,6 +90,9 @@ void answer_replay(struct answer *a, struct buf *line);
  */
 int answer_finish(struct answer *a, const char *provider, const char *model, struct llm_reply *reply, struct err *e);
 
+/* Whatever its case; NULL behind the last. */
+bool is_one_of(const char *word, const char *const *words);
+
 /* Fills a reply from its events, the last of which must be a response. ERR_UNAVAIL when it is not, or calls lack ids or names. */
 int reply_from_events(struct llm_reply *reply, const char *model, struct err *e);
 

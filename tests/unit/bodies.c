@@ -216,6 +216,9 @@ server_tools(void)
 	"\"data\": {\"code_execution_result\": {\"outcome\": \"OUTCOME_OK\", \"output\": \"1\"}}}}}"
 #define G_PARTS "{\"executableCode\":{\"code\":\"1\",\"language\":\"PYTHON\"}},{\"codeExecutionResult\":{\"outcome\":\"OUTCOME_OK\",\"output\":\"1\"}}"
 	const char *const *a = LINES(REQUEST("q"), A_CALL, A_FOUND, CALLS(MESSAGE("found"), "")), *const *g = LINES(REQUEST("q"), G_CALL, G_RAN, CALLS(MESSAGE("one"), ""));
+#define THOUGHTS "{\"type\":\"thinking\",\"thinking\":\"hm\",\"signature\":\"c2ln\"},{\"type\":\"redacted_thinking\",\"data\":\"x\"}"
+	const char *const *thought = LINES(REQUEST("q"), CALLS(MESSAGE("So."), "{\"__event__\": \"ToolCallEvent\", \"id\": \"c\", \"name\": \"f\", \"arguments\": \"{}\", "
+	    "\"vendor_metadata\": {\"caller\": {\"type\": \"direct\"}, \"thinking\": [" THOUGHTS "]}}"), RESULTS(RESULT("c", "1")));
 	const char *const *cut = LINES(REQUEST("q"), A_CALL, A_FOUND, REQUEST("r"), CALLS(MESSAGE("later"), ""));
 
 	sent_to("anthropic", false, a, "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":[" A_BLOCKS ",{\"type\":\"text\",\"text\":\"found\"}]}]", "in the answer");
@@ -223,6 +226,12 @@ server_tools(void)
 	    "{\"type\":\"text\",\"text\":\"found\"}]}]", "before it in AG2");
 	sent_to("anthropic", false, cut, "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"user\",\"content\":\"r\"},{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"later\"}]}]",
 	    "never in the answer to another question");
+	sent_to("anthropic", false, thought, "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":[" THOUGHTS ",{\"type\":\"text\",\"text\":\"So.\"},"
+	    "{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":{},\"caller\":{\"type\":\"direct\"}}]},{\"role\":\"user\",\"content\":["
+	    "{\"type\":\"tool_result\",\"tool_use_id\":\"c\",\"content\":\"1\"}]}]", "thoughts go back before the calls that came of them");
+	sent_to("anthropic", true, thought, "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"So.\"},"
+	    "{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":{},\"caller\":{\"type\":\"direct\"}}]},{\"role\":\"user\",\"content\":["
+	    "{\"type\":\"tool_result\",\"tool_use_id\":\"c\",\"content\":\"1\"}]}]", "AG2 does not keep them");
 	sent_to("gemini", false, g, "[{\"parts\":[{\"text\":\"q\"}],\"role\":\"user\"},{\"parts\":[" G_PARTS ",{\"text\":\"one\"}],\"role\":\"model\"}]", "in the answer");
 	sent_to("gemini", true, g, "[{\"parts\":[{\"text\":\"q\"}],\"role\":\"user\"},{\"parts\":[" G_PARTS "],\"role\":\"model\"},{\"parts\":[{\"text\":\"one\"}],\"role\":\"model\"}]",
 	    "before it in AG2");
