@@ -73,6 +73,19 @@ die(const char *fmt, ...)
 	exit(1);
 }
 
+static long
+number(const char *text)
+{
+	char *end;
+	long n;
+
+	errno = 0;
+	n = strtol(text, &end, 10);
+	if (end == text || *end != '\0' || errno != 0 || n < 0)
+		die("'%s' is no number", text);
+	return n;
+}
+
 static const char *
 in_dir(const char *name)
 {
@@ -615,7 +628,7 @@ step(struct connection *c, const char *word, char *rest)
 	} else if (strcmp(word, "bytes") == 0) {
 		c->bytewise = true;
 	} else if (strcmp(word, "pause") == 0) {
-		milliseconds(atol(rest));
+		milliseconds(number(rest));
 	} else if (strcmp(word, "touch") == 0) {
 		keep(rest, "", 0);
 	} else if (strcmp(word, "wait") == 0) {
@@ -630,7 +643,7 @@ step(struct connection *c, const char *word, char *rest)
 		hold(c);
 		exit(0);
 	} else if (strcmp(word, "tunnel") == 0) {
-		tunnel(c, atoi(rest));
+		tunnel(c, (int)number(rest));
 	} else if (strcmp(word, "reset") == 0) {
 		reset(c);
 	} else {
@@ -780,7 +793,7 @@ main(int argc, char **argv)
 		if (opt == 'd')
 			background = true;
 		else if (opt == 't')
-			seconds = (unsigned)atoi(optarg);
+			seconds = (unsigned)number(optarg);
 		else if (opt == 'c')
 			pem = optarg;
 		else if (opt == 'a')

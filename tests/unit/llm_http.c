@@ -67,7 +67,7 @@ start_server(void)
 	buf_reset(&out);
 	if (io_read_file(in_dir("pid"), &out, &e) < 0)
 		bail("%s", e.msg);
-	server = (pid_t)atoi(out.data);
+	server = (pid_t)strtol(out.data, NULL, 10);
 	atexit(stop_server);
 	free(command);
 	free(tls);
