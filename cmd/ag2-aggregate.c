@@ -113,7 +113,9 @@ set_common(struct aggregate *a, const struct upkeep_cmd *cmd, const struct upkee
 		a->trigger = aggregate_trigger_of(of_file);
 	else
 		a->trigger.anything = true;
-	if (turns >= 0 || events >= 0)
+	if (mark)
+		a->trigger.anything = true;
+	else if (turns >= 0 || events >= 0)
 		a->trigger = (struct aggregate_trigger){ .turns = turns, .events = events };
 	if (template_file != NULL) {
 		free(a->spec.prompt);

@@ -603,12 +603,73 @@ by_number(const void *a, const void *b)
 	return strcmp(x->path, y->path);
 }
 
+struct stream_index {
+	char **names;		/* in byte order */
+	size_t n, cap;
+};
+
 static int
-open_segments(struct stream_reader *r, struct err *e)
+index_entry(void *arg, const char *name, bool dir, const struct store_stat *st)
+{
+	struct stream_index *x = arg;
+
+	if (dir || strstr(name, ".dropped-") == NULL)
+		return 0;
+	x->names = xgrow(x->names, x->n, &x->cap, sizeof(*x->names));
+	x->names[x->n++] = xstrdup(name);
+	return 0;
+}
+
+int
+stream_index_read(struct store *s, struct stream_index **out, struct err *e)
+{
+	struct stream_index *x = xcalloc(1, sizeof(*x));
+
+	if (store_list(s, LOG_DIR, 0, index_entry, x, e) < 0) {
+		stream_index_free(x);
+		return -1;
+	}
+	*out = x;
+	return 0;
+}
+
+void
+stream_index_free(struct stream_index *x)
+{
+	if (x == NULL)
+		return;
+	while (x->n > 0)
+		free(x->names[--x->n]);
+	free(x->names);
+	free(x);
+}
+
+static void
+list_indexed(struct stream_reader *r, const struct stream_index *x)
+{
+	char *prefix = xasprintf("%s.dropped-", r->id);
+	size_t len = strlen(prefix), low = 0, high = x->n, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (strcmp(x->names[middle], prefix) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < x->n && strncmp(x->names[low], prefix, len) == 0; low++)
+		segment_entry(r, x->names[low], false, NULL);
+	free(prefix);
+}
+
+static int
+open_segments(struct stream_reader *r, const struct stream_index *x, struct err *e)
 {
 	size_t i;
 
-	if (store_list(r->s, LOG_DIR, 0, segment_entry, r, e) < 0)
+	if (x != NULL)
+		list_indexed(r, x);
+	else if (store_list(r->s, LOG_DIR, 0, segment_entry, r, e) < 0)
 		return -1;
 	if (r->n > 0)
 		qsort(r->segments, r->n, sizeof(*r->segments), by_number);
@@ -689,8 +750,8 @@ stream_segment_unfinished(struct store *s, const char *id, uint64_t number, uint
 	return rc;
 }
 
-int
-stream_open(struct store *s, const char *id, bool full, struct stream_reader **out, struct err *e)
+static int
+open_history(struct store *s, const char *id, bool full, const struct stream_index *x, struct stream_reader **out, struct err *e)
 {
 	struct stream_reader *r = xcalloc(1, sizeof(*r));
 	struct buf path = BUF_INIT;
@@ -707,7 +768,7 @@ stream_open(struct store *s, const char *id, bool full, struct stream_reader **o
 		rc = why.code == ERR_ABSENT ? 0 : err_set(e, why.code, "%s", why.msg);
 	}
 	if (rc == 0 && full)
-		rc = open_segments(r, e);
+		rc = open_segments(r, x, e);
 	if (rc == 0 && r->log == NULL && r->n == 0)
 		rc = err_set(e, ERR_NOINPUT, "there is no stream '%s' in %s", id, store_url(s));
 	buf_release(&path);
@@ -717,6 +778,18 @@ stream_open(struct store *s, const char *id, bool full, struct stream_reader **o
 	}
 	*out = r;
 	return 0;
+}
+
+int
+stream_open(struct store *s, const char *id, bool full, struct stream_reader **out, struct err *e)
+{
+	return open_history(s, id, full, NULL, out, e);
+}
+
+int
+stream_open_indexed(struct store *s, const char *id, const struct stream_index *x, struct stream_reader **out, struct err *e)
+{
+	return open_history(s, id, true, x, out, e);
 }
 
 ssize_t

@@ -37,9 +37,16 @@ int stream_torn_path(struct store *s, const char *id, struct buf *out, struct er
  */
 int stream_filter(int fd, const char *name, struct buf *out, struct err *e);
 
+/* The names of all segments, by one listing, for who opens many histories: a listing for each takes the square of them. */
+struct stream_index;
+int stream_index_read(struct store *s, struct stream_index **out, struct err *e);
+void stream_index_free(struct stream_index *x);			/* NULL is allowed */
+
 /* A log read as one input: the full history (segments in number order, one whose lines still begin what follows once), or current only. */
 struct stream_reader;
 int stream_open(struct store *s, const char *id, bool full, struct stream_reader **out, struct err *e);	/* ERR_NOINPUT when there is no such stream */
+/* The full history, with those segments that are in the index. */
+int stream_open_indexed(struct store *s, const char *id, const struct stream_index *x, struct stream_reader **out, struct err *e);
 ssize_t stream_read(void *reader, void *data, size_t len, struct err *e);	/* a jsonl_read_fn */
 /* Whether reading has come to the current log, behind all segments; *offset is how much of the log was given. */
 bool stream_in_log(const struct stream_reader *r, uint64_t *offset);

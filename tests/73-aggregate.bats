@@ -427,6 +427,36 @@ agent() {
 	[ "$(asked)" -eq 7 ]
 }
 
+@test "--all notes what came and is not due yet, and finds when it is: more events, another trigger, a compaction meanwhile" {
+	local all="ag2-aggregate --all --idle 0 working-memory"
+	for s in a b c; do turn $s 1; done
+	for i in 1 2; do $all --every-n-turns 2; done
+	[ "$(asked)" -eq 0 ]
+	run -0 ag2-store cat /.ag2/seen/working-memory
+	[ "$(cut -d ' ' -f 1,3- <<<"$output" | paste -sd ' ')" = "a 2 1 2 b 2 1 2 c 2 1 2" ]
+	turn a 2
+	$all --every-n-turns 2
+	[ "$(asked)" -eq 1 ]
+	$all --every-n-events 2 --max-calls 1
+	[ "$(asked)" -eq 2 ]
+	# c is aggregated, and its log stays as it is: what was noted is too much, and is found to be
+	ag2-aggregate --stream c working-memory
+	[ "$(asked)" -eq 3 ]
+	$all --every-n-turns 1
+	[ "$(asked)" -eq 3 ]
+	turn b 2
+	$all --every-n-turns 3
+	ag2-compact --stream b -i tail-window:1
+	$all --every-n-turns 2
+	[ "$(asked)" -eq 3 ]
+	turn b 3
+	$all --every-n-turns 2
+	[ "$(asked)" -eq 4 ]
+	$all --mark --every-n-turns 9
+	$all
+	[ "$(asked)" -eq 4 ]
+}
+
 # A model that waits until it is let go.
 slow_model() {
 	cat >model <<-END

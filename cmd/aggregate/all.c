@@ -219,21 +219,34 @@ note_stream(void *arg, const char *id, const struct store_stat *st)
 	return 0;
 }
 
-/* Whether any strategy has something new there, as far as can be told without looking into the log. */
+/* What is new there for item i, as far as it can be told without taking it up; false when it cannot. */
 static bool
-has_news(struct aggregates *p, struct store *s, struct seen *seen, const struct candidate *c)
+look(struct aggregates *p, size_t i, struct store *s, const struct stream_index *segments, struct seen *seen, const struct candidate *c)
 {
-	bool news = p->whole, known;
+	const struct aggregate *a = &p->items[i];
+	struct news news;
+	bool fresh = false;
+
+	if (!seen_has(seen, c->id, c->version, &news) || aggregate_trigger_is_met(&a->trigger, &news)) {
+		fresh = true;
+		if (aggregate_look(a, s, c->id, c->version, segments, &news, NULL) != 0 || aggregate_trigger_is_met(&a->trigger, &news))
+			return false;
+	}
+	seen_note(seen, c->id, c->version, &news, fresh);
+	return true;
+}
+
+/* Whether any strategy is due there, or cannot say. */
+static bool
+is_due(struct aggregates *p, struct store *s, const struct stream_index *segments, struct seen *seen, const struct candidate *c)
+{
+	bool due = p->whole;
 	size_t i;
 
-	for (i = 0; i < p->n; i++) {
-		known = seen_has(&seen[i], c->id, c->version);
-		if (known || aggregate_seen(&p->items[i], s, c->id, c->version))
-			seen_note(&seen[i], c->id, c->version, !known);
-		else
-			news = true;
-	}
-	return news;
+	for (i = 0; i < p->n && !p->whole; i++)
+		if (!look(p, i, s, segments, &seen[i], c))
+			due = true;
+	return due;
 }
 
 static void
@@ -250,26 +263,39 @@ hand_out(struct aggregates *p, struct store *s, struct workers *w, const char *i
 		shared->stop = true;
 }
 
+/* That of the store's files, which no AG2_NOW sets. */
+static double
+real_time(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static void
 each(struct aggregates *p, struct store *s, struct workers *w)
 {
-	struct candidates c = { .idle = p->idle, .now = (double)time(NULL) };
+	struct candidates c = { .idle = p->idle, .now = real_time() };
 	struct seen *seen = xcalloc(p->n, sizeof(*seen));
+	struct stream_index *segments;
 	struct err e = ERR_INIT;
 	size_t i;
 
 	for (i = 0; i < p->n; i++)
 		seen_read(&seen[i], s, p->items[i].spec.key);
-	if (stream_list(s, note_stream, &c, &e) < 0)
+	/* A log that has the version of the first listing has no segment that is not in the second. */
+	if (stream_list(s, note_stream, &c, &e) < 0 || stream_index_read(s, &segments, &e) < 0)
 		log_fail(&e);
 	for (i = 0; i < c.n; i++) {
-		if (!is_over() && has_news(p, s, seen, &c.items[i]))
+		if (!is_over() && is_due(p, s, segments, seen, &c.items[i]))
 			hand_out(p, s, w, c.items[i].id);
 		free(c.items[i].id);
 	}
 	free(c.items);
+	stream_index_free(segments);
 	for (i = 0; i < p->n; i++) {
-		if (!is_over() && !p->whole && p->idle < 0)	/* what was left out here is not in it */
+		if (!is_over() && !p->whole)
 			seen_write(&seen[i], s);
 		seen_release(&seen[i]);
 	}

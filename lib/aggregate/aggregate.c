@@ -3,20 +3,24 @@
 #include "aggregate/job.h"
 #include "aggregate/seen.h"
 
-bool
-aggregate_seen(const struct aggregate *a, struct store *s, const char *stream, uint64_t version)
+/* Whether the cursor knows the log, being at this version, to hold nothing new: that needs no look into it. */
+static bool
+is_covered(const struct cursor *c, uint64_t version)
 {
-	struct buf path = BUF_INIT;
-	struct cursor c;
-	bool seen = false;
+	return version > 0 && c->seen == version;
+}
 
-	cursor_path(&path, a->spec.key, stream);
-	if (version > 0 && cursor_read(s, path.data, &c, NULL) == 0) {
-		seen = c.seen == version;
+static bool
+nothing_new(const struct job *j, uint64_t version)
+{
+	struct cursor c;
+	bool covered = false;
+
+	if (cursor_read(j->s, j->cursor_path.data, &c, NULL) == 0) {
+		covered = is_covered(&c, version);
 		cursor_release(&c);
 	}
-	buf_release(&path);
-	return seen;
+	return covered;
 }
 
 int
@@ -28,8 +32,45 @@ aggregate_stream(struct aggregate *a, struct store *s, const char *stream, struc
 
 	job_init(&j, a, s, stream);
 	rc = job_has_stream(&j, &st, e);
-	if (rc == 0 && !aggregate_seen(a, s, stream, st.version))
+	if (rc == 0 && !nothing_new(&j, st.version))
 		rc = job_locked(&j, job_step, true, e);
+	job_release(&j);
+	return rc;
+}
+
+/* ---- looking ---- */
+
+static int
+look(struct job *j, uint64_t version, struct pending *p, struct err *e)
+{
+	struct store_stat st;
+	struct cursor c;
+	int rc;
+
+	if (j->a->spec.strategy->external && (rc = store_stat(j->s, j->running_path.data, &st, e)) != 0)
+		return rc;
+	if (cursor_read(j->s, j->cursor_path.data, &c, e) < 0)
+		return -1;
+	rc = is_covered(&c, version) ? 0 : pending_read(p, j->s, j->stream, &c, JSONL_BAD_QUIET, e);
+	if (rc == 0 && !is_covered(&c, version) && p->seen != version)
+		rc = 1;
+	cursor_release(&c);
+	return rc;
+}
+
+int
+aggregate_look(const struct aggregate *a, struct store *s, const char *stream, uint64_t version, const struct stream_index *segments,
+    struct news *n, struct err *e)
+{
+	struct aggregate copy = *a;
+	struct pending p = { .segments = segments, .counts_only = true, .text = BUF_INIT, .lines = BUF_INIT };
+	struct job j;
+	int rc;
+
+	job_init(&j, &copy, s, stream);
+	rc = look(&j, version, &p, e);
+	*n = p.news;
+	pending_release(&p);
 	job_release(&j);
 	return rc;
 }
@@ -59,7 +100,7 @@ mark(struct job *j, struct err *e)
 		rc = store_commit(j->s, ops, 3, e);
 		j->a->ran = true;
 		if (rc == 0)
-			rc = p.n < p.total;
+			rc = p.n < p.news.total;
 	}
 	cursor_release(&c);
 	pending_release(&p);

@@ -12,6 +12,7 @@
 #include "config.h"
 #include "event/jsonl.h"
 #include "store/store.h"
+#include "stream.h"
 #include "upkeep.h"
 
 struct aggregate_strategy;		/* private: see aggregate/strategy.h */
@@ -39,6 +40,12 @@ struct aggregate_trigger {
 };
 struct aggregate_trigger aggregate_trigger_of(const struct upkeep *u);
 bool aggregate_trigger_is_set(const struct aggregate_trigger *t);	/* else it is never due */
+
+/* What came in a stream since the last success: conversational events, and which of them the triggers count. */
+struct news {
+	uint64_t total, turns, counted;
+};
+bool aggregate_trigger_is_met(const struct aggregate_trigger *t, const struct news *n);
 
 struct aggregate {
 	struct aggregate_spec spec;
@@ -80,7 +87,11 @@ int aggregate_reset(struct aggregate *a, struct store *s, const char *stream, st
 /* ERR_ABSENT when there is nothing (more) to take back, ERR_DATA when its output was changed since. */
 int aggregate_undo(struct aggregate *a, struct store *s, const char *stream, struct err *e);
 
-/* Whether the log, being at this version, holds nothing new: needs no look into it. */
-bool aggregate_seen(const struct aggregate *a, struct store *s, const char *stream, uint64_t version);
+/*
+ * What is new in a stream whose log is at this version, counted without locks. 1: that cannot be told, for it was changed
+ * meanwhile, or a command that was begun is to be given the same again.
+ */
+int aggregate_look(const struct aggregate *a, struct store *s, const char *stream, uint64_t version, const struct stream_index *segments,
+    struct news *n, struct err *e);
 
 #endif

@@ -45,13 +45,6 @@ job_release(struct job *j)
 	undo_release(&j->undo);
 }
 
-bool
-trigger_is_met(const struct aggregate_trigger *t, const struct pending *p)
-{
-	return p->total > 0 && (t->anything || (t->turns > 0 && p->turns >= (uint64_t)t->turns) ||
-	    (t->events > 0 && p->counted >= (uint64_t)t->events));
-}
-
 int
 job_has_stream(struct job *j, struct store_stat *st, struct err *e)
 {

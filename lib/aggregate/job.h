@@ -40,7 +40,6 @@ int job_locked(struct job *j, job_fn *fn, bool tells, struct err *e);
 /* What came since the cursor, all of it or as much as the model can take: 1 when a part was given and there is more. */
 int job_step(struct job *j, struct err *e);
 
-bool trigger_is_met(const struct aggregate_trigger *t, const struct pending *p);
 /* ERR_NOINPUT when there is no such stream (any more). st is of its log. */
 int job_has_stream(struct job *j, struct store_stat *st, struct err *e);
 

@@ -101,7 +101,7 @@ aggregate_events(struct aggregate *a, struct store *s, const char *stream, const
 	rc = pending_read_input(&p, &in, e);
 	jsonl_release(&in);
 	j.input = &p;
-	if (rc == 0 && trigger_is_met(&a->trigger, &p))
+	if (rc == 0 && aggregate_trigger_is_met(&a->trigger, &p.news))
 		rc = job_locked(&j, once, false, e);
 	pending_release(&p);
 	job_release(&j);
@@ -124,7 +124,7 @@ aggregate_filter(struct aggregate *a, int fd, const char *name, struct text exis
 	j.input = &p;
 	j.existing = existing;
 	j.out = out;
-	if (rc == 0 && trigger_is_met(&a->trigger, &p))
+	if (rc == 0 && aggregate_trigger_is_met(&a->trigger, &p.news))
 		rc = job_repeat(&j, once, false, e);
 	else if (rc == 0)
 		buf_add(out, existing.data, existing.len);

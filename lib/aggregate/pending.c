@@ -49,10 +49,10 @@ read_full(void *arg, void *data, size_t len, struct err *e)
 }
 
 static int
-begin_full(struct reading *r, struct store *s, const char *stream, bool segments, enum jsonl_bad on_bad, struct err *e)
+begin_full(struct reading *r, const struct pending *p, struct store *s, const char *stream, enum jsonl_bad on_bad, struct err *e)
 {
 	*r = (struct reading){ .log = NULL };
-	if (stream_open(s, stream, segments, &r->full, e) < 0)
+	if (p->segments != NULL ? stream_open_indexed(s, stream, p->segments, &r->full, e) < 0 : stream_open(s, stream, true, &r->full, e) < 0)
 		return -1;
 	jsonl_init(&r->lines, stream, on_bad, read_full, r);
 	return 0;
@@ -129,7 +129,7 @@ find_anchor(struct pending *p, struct store *s, const char *stream, const struct
 	uint64_t found = 0;
 	int rc;
 
-	if (begin_full(&r, s, stream, true, JSONL_BAD_ONCE, e) < 0)
+	if (begin_full(&r, p, s, stream, JSONL_BAD_QUIET, e) < 0)
 		return -1;
 	while ((found == 0 || r.number < c->anchor) && (rc = next(&r, &ev, e)) > 0) {
 		sum = line_sum(ev.line, ev.len);
@@ -160,7 +160,7 @@ begin(struct reading *r, struct pending *p, struct store *s, const char *stream,
 	p->offset = p->len = 0;
 	if (c->anchor > 0 && find_anchor(p, s, stream, c, e) < 0)
 		return -1;
-	if (begin_full(r, s, stream, true, on_bad, e) < 0)
+	if (begin_full(r, p, s, stream, on_bad, e) < 0)
 		return -1;
 	while (r->number < p->anchor && (rc = next(r, &ev, e)) > 0) {
 		if (r->number == p->anchor && r->in_log && ev.offset >= r->base) {
@@ -251,9 +251,9 @@ is_full(const struct pending *p)
 static void
 count(struct pending *p, const struct event *ev)
 {
-	p->total++;
-	p->turns += (ev->type->flags & EV_REQUEST) != 0;
-	p->counted += (ev->type->flags & (EV_REQUEST | EV_RESPONSE | EV_CALLS | EV_RESULTS)) != 0;
+	p->news.total++;
+	p->news.turns += (ev->type->flags & EV_REQUEST) != 0;
+	p->news.counted += (ev->type->flags & (EV_REQUEST | EV_RESPONSE | EV_CALLS | EV_RESULTS)) != 0;
 }
 
 /* A covered line that compaction moved behind the anchor. */
@@ -279,7 +279,7 @@ take(struct pending *p, struct reading *r, struct event *ev, const struct cursor
 	if (was_covered(c, met, &sum))
 		return 0;
 	count(p, ev);
-	if (p->n + 1 < p->total || is_full(p))
+	if (p->counts_only || p->n + 1 < p->news.total || is_full(p))
 		return 0;
 	if (hold(p, &r->lines, ev, calls, &sum, e) < 0)
 		return -1;
@@ -310,7 +310,7 @@ pending_read(struct pending *p, struct store *s, const char *stream, const struc
 	struct event ev;
 	int rc;
 
-	*p = (struct pending){ .text = BUF_INIT, .lines = BUF_INIT };
+	*p = (struct pending){ .segments = p->segments, .counts_only = p->counts_only, .text = BUF_INIT, .lines = BUF_INIT };
 	stream_path(&path, stream);
 	rc = store_stat(s, path.data, &st, e);
 	p->seen = st.version;
@@ -343,8 +343,10 @@ pending_read_log(struct pending *p, struct store *s, const char *stream, enum js
 	int rc;
 
 	*p = (struct pending){ .text = BUF_INIT, .lines = BUF_INIT };
-	if (begin_full(&r, s, stream, false, on_bad, e) < 0)
+	r = (struct reading){ .log = NULL };
+	if (stream_open(s, stream, false, &r.full, e) < 0)
 		return -1;
+	jsonl_init(&r.lines, stream, on_bad, read_full, &r);
 	while ((rc = jsonl_next(&r.lines, &ev, e)) > 0) {
 		if (!(ev.type->flags & (EV_TRANSIENT | EV_PROMPT)))
 			rc = hold(p, &r.lines, &ev, &calls, &none, e);
@@ -399,7 +401,7 @@ pending_cursor(const struct pending *p, size_t n, const struct cursor *from, str
 	to->anchor = p->anchor;
 	to->offset = p->offset;
 	to->len = p->len;
-	to->seen = n == p->total ? p->seen : 0;
+	to->seen = n == p->news.total ? p->seen : 0;
 	for (i = n; i-- > 0;) {
 		if (i + 1 == n || p->events[i].turn != p->events[i + 1].turn)
 			open = p->events[i].open;

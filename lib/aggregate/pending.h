@@ -2,8 +2,9 @@
 #ifndef AG2_PENDING_H
 #define AG2_PENDING_H
 
+#include "aggregate/aggregate.h"
 #include "aggregate/cursor.h"
-#include "event/jsonl.h"
+#include "stream.h"
 
 #define PENDING_TEXT_MAX (8u << 20)	/* bytes of rendered events, and ... */
 #define PENDING_LINES_MAX (64u << 20)	/* of their lines, that one reading holds */
@@ -19,13 +20,15 @@ struct pending_event {
 };
 
 struct pending {
-	struct pending_event *events;	/* those held: the oldest; more may follow (total) */
+	/* in */
+	const struct stream_index *segments;	/* NULL: they are listed */
+	bool counts_only;		/* nothing is held */
+	/* out */
+	struct pending_event *events;	/* those held: the oldest; more may follow (news) */
 	size_t n, cap;
 	struct buf text;		/* rendered, a newline between two */
 	struct buf lines;		/* as they are, each with a newline */
-	uint64_t total;			/* conversational events since the cursor */
-	uint64_t turns;			/* ... that are requests */
-	uint64_t counted;		/* ... that every_n_events counts: requests, responses, calls and results containers */
+	struct news news;		/* conversational events since the cursor */
 	uint64_t seen;			/* the log's version, not newer than what was read */
 	uint64_t log_size;		/* its bytes then */
 	uint64_t anchor, offset, len;	/* where the cursor's anchor is now */
@@ -35,7 +38,7 @@ struct pending {
 /*
  * Reads what came since c. Where the anchor is still where it was in the log, only what lies behind it is read; else
  * the full history, the anchor being looked for backwards from where it should be, then from there forwards. ERR_DATA
- * when it is not found. ERR_NOINPUT: no such stream.
+ * when it is not found. ERR_NOINPUT: no such stream. p need only have what is `in`.
  */
 int pending_read(struct pending *p, struct store *s, const char *stream, const struct cursor *c, enum jsonl_bad on_bad, struct err *e);
 

@@ -40,24 +40,43 @@ compare(const struct seen *k, const char *stream, size_t len)
 	return order != 0 ? order : own < len ? -1 : own > len;
 }
 
+/* The numbers behind the id of the line at `at`. */
+static void
+parse(const struct seen *k, size_t len, uint64_t *version, struct news *n)
+{
+	uint64_t *const numbers[] = { version, &n->total, &n->turns, &n->counted };
+	char *p = k->text.data + k->at + len;
+	size_t i;
+
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		*numbers[i] = *p == ' ' ? strtoull(p, &p, 10) : 0;
+}
+
 bool
-seen_has(struct seen *k, const char *stream, uint64_t version)
+seen_has(struct seen *k, const char *stream, uint64_t version, struct news *n)
 {
 	size_t len = strlen(stream);
 	const char *newline;
+	uint64_t known;
 	int order = 1;
 
 	while (k->at < k->text.len && (order = compare(k, stream, len)) < 0) {
 		newline = memchr(k->text.data + k->at, '\n', k->text.len - k->at);
 		k->at = newline ? (size_t)(newline - k->text.data) + 1 : k->text.len;
 	}
-	return k->at < k->text.len && order == 0 && strtoull(k->text.data + k->at + len, NULL, 10) == version;
+	if (k->at >= k->text.len || order != 0)
+		return false;
+	parse(k, len, &known, n);
+	return known == version;
 }
 
 void
-seen_note(struct seen *k, const char *stream, uint64_t version, bool fresh)
+seen_note(struct seen *k, const char *stream, uint64_t version, const struct news *n, bool fresh)
 {
-	buf_addf(&k->now, "%s %" PRIu64 "\n", stream, version);
+	buf_addf(&k->now, "%s %" PRIu64, stream, version);
+	if (n->total > 0)
+		buf_addf(&k->now, " %" PRIu64 " %" PRIu64 " %" PRIu64, n->total, n->turns, n->counted);
+	buf_addch(&k->now, '\n');
 	k->changed |= fresh;
 }
 

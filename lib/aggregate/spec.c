@@ -110,3 +110,10 @@ aggregate_trigger_is_set(const struct aggregate_trigger *t)
 {
 	return t->anything || t->turns > 0 || t->events > 0;
 }
+
+bool
+aggregate_trigger_is_met(const struct aggregate_trigger *t, const struct news *n)
+{
+	return n->total > 0 && (t->anything || (t->turns > 0 && n->turns >= (uint64_t)t->turns) ||
+	    (t->events > 0 && n->counted >= (uint64_t)t->events));
+}

@@ -12,7 +12,7 @@
 static bool
 is_due(const struct job *j, const struct cursor *c, const struct pending *p)
 {
-	return (p->total > 0 && c->covered < j->goal) || trigger_is_met(&j->a->trigger, p);
+	return (p->news.total > 0 && c->covered < j->goal) || aggregate_trigger_is_met(&j->a->trigger, &p->news);
 }
 
 /* The name of a run: what it begins and ends with makes it. */
@@ -275,12 +275,12 @@ job_step(struct job *j, struct err *e)
 	j->a->bad += p.bad;
 	if (rc < 0)
 		goto out;
-	if (p.total == 0)
+	if (p.news.total == 0)
 		note_seen(j, &c, &p);
-	if (p.total == 0 || (n == 0 && !is_due(j, &c, &p)))
+	if (p.news.total == 0 || (n == 0 && !is_due(j, &c, &p)))
 		goto out;
 	if (j->goal == 0)
-		j->goal = c.covered + p.total;
+		j->goal = c.covered + p.news.total;
 	if (n == 0 || n > p.n)
 		n = p.n;
 	if (j->a->all_events) {
