@@ -3,6 +3,17 @@
 
 load helper
 load redis
+load backend
+load ag2
+
+# shellcheck disable=SC2086
+setup_file() {
+	backend_servers $everywhere
+}
+
+teardown_file() {
+	backend_servers_end
+}
 
 setup() {
 	clean_environment
@@ -12,7 +23,6 @@ teardown() {
 	if [ -e watch.pid ]; then
 		kill "$(cat watch.pid)" 2>/dev/null || true
 	fi
-	redis_stop
 }
 
 # watching [OPTION...] [PATH]: in the background, what it prints in the file seen; returns when it has begun.
@@ -34,24 +44,6 @@ sees() {
 # Repeated lines are allowed: changes may be told as one or not.
 told() {
 	LC_ALL=C sort -u seen | cmp -s want -
-}
-
-# everywhere TEST: on each kind of store.
-everywhere() {
-	local kinds="disk sqlite" kind
-	if command -v redis-server >/dev/null; then
-		redis_start
-		kinds="$kinds redis"
-	fi
-	for kind in $kinds; do
-		echo "# $kind"
-		case $kind in
-		redis) AG2_STORE=$url ;;
-		*) AG2_STORE=$kind:$TMP/$kind-store ;;
-		esac
-		export AG2_STORE
-		"$@" || fail "on $kind"
-	done
 }
 
 changes() {
@@ -124,32 +116,21 @@ executes() {
 
 by_ag2() {
 	ag2-store write /x <<<1 || return 1
+	ag2 open
 	watching
-	case $AG2_STORE in
-	disk:*)
-		printf 'new' >"${AG2_STORE#disk:}/x"
-		sees 'changed /x' || return 1
-		rm "${AG2_STORE#disk:}/x"
-		;;
-	sqlite:*)
-		sqlite3 "${AG2_STORE#sqlite:}" "INSERT OR REPLACE INTO entries(path, content, version) VALUES('/x', 'new', 9)"
-		sees 'changed /x' || return 1
-		sqlite3 "${AG2_STORE#sqlite:}" "DELETE FROM entries WHERE path = '/x'"
-		;;
-	*)
-		ag2_write /x new
-		sees 'changed /x' || return 1
-		# one goes and one comes between two looks
-		ag2_delete /x
-		ag2_write /y new
-		sees 'removed /x' 'changed /y' || return 1
-		ag2_delete /y
-		sees 'removed /y' || return 1
-		ag2_write /x new
-		sees 'changed /x' || return 1
-		ag2_delete /x
-		;;
-	esac
+	ag2 put /x new
+	sees 'changed /x' || return 1
+	ag2 add /x more
+	sees 'changed /x' || return 1
+	# one goes and one comes between two looks
+	ag2 del /x
+	ag2 put /d/y new
+	sees 'removed /x' 'changed /d/y' || return 1
+	ag2 del /d
+	sees 'removed /d/y' || return 1
+	ag2 put /x again
+	sees 'changed /x' || return 1
+	ag2 del /x
 	sees 'removed /x' || return 1
 	kill "$watch"
 	wait "$watch" || true

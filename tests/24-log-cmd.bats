@@ -1,20 +1,21 @@
-# The commands of `ag2-store log`. The same tests run on another back end through a link to this file whose name ends in
-# -sqlite.bats, or with AG2_TEST_BACKEND set.
+# The commands of `ag2-store log`. The same tests run on other back ends through links to this file, or with AG2_TEST_STORE set:
+# see backend.bash.
 bats_require_minimum_version 1.5.0
 load helper
+load redis
+load backend
+
+setup_file() {
+	backend_servers "$backend"
+}
+
+teardown_file() {
+	backend_servers_end
+}
 
 setup() {
 	clean_environment
-	case ${AG2_TEST_BACKEND:-$BATS_TEST_FILENAME} in
-	*sqlite | *-sqlite.bats)
-		backend=sqlite
-		export AG2_STORE=sqlite:$TMP/store.db
-		;;
-	*)
-		backend=disk
-		export AG2_STORE=disk:$TMP/store
-		;;
-	esac
+	backend_use "$backend"
 }
 
 # Event lines.

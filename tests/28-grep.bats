@@ -1,13 +1,21 @@
-# grep over files, log grep over what was said. On disk and on sqlite.
+# grep over files, log grep over what was said. On other back ends through links to this file, or with AG2_TEST_STORE set: see
+# backend.bash.
 bats_require_minimum_version 1.5.0
 load helper
+load redis
+load backend
+
+setup_file() {
+	backend_servers "$backend"
+}
+
+teardown_file() {
+	backend_servers_end
+}
 
 setup() {
 	clean_environment
-	case ${AG2_TEST_BACKEND:-$BATS_TEST_FILENAME} in
-	*sqlite*) export AG2_STORE=sqlite:$TMP/store.db ;;
-	*) export AG2_STORE=disk:$TMP/store ;;
-	esac
+	backend_use "$backend"
 }
 
 put() {

@@ -4,73 +4,38 @@
 
 load helper
 load redis
+load backend
+load ag2
+
+# shellcheck disable=SC2086
+setup_file() {
+	backend_servers $everywhere
+}
+
+teardown_file() {
+	backend_servers_end
+}
 
 setup() {
 	clean_environment
 	hammer=$TOOLS/storehammer
 }
 
-teardown() {
-	redis_stop
-}
-
 line() {
 	printf '{"type": "ag2.events.input_events.ModelRequest", "data": {"content": "%s"}}\n' "$1"
 }
-
-# ---- AG2 on each kind of store: open, put PATH TEXT, get PATH, add PATH TEXT (its append), del PATH ----
-
-disk_open() { :; }
-disk_put() { mkdir -p "store$(dirname "$1")" && printf '%s\n' "$2" >"store$1"; }
-disk_get() { cat "store$1"; }
-disk_add() { mkdir -p "store$(dirname "$1")" && printf '%s\n' "$2" >>"store$1"; }
-disk_del() { rm -f "store$1"; }
-
-# One connection for all of them, as AG2's process has it.
-sqlite_open() {
-	rm -f to from
-	mkfifo to from
-	sqlite3 -batch store.db <to >from 2>&1 3>&- &
-	exec 6>to 7<from
-	echo ".timeout 20000" >&6
-}
-# sql STATEMENT...: their output.
-sql() {
-	local row
-	printf '%s\n' "$@" "SELECT '=';" >&6
-	while IFS= read -r -t 60 row <&7 && [ "$row" != = ]; do printf '%s\n' "$row"; done
-	[ "$row" = = ]
-}
-hex() { od -An -v -tx1 | tr -d ' \n'; }
-sqlite_replace() { sql "INSERT OR REPLACE INTO entries (path, content, version) VALUES ('$1', x'$2', $((++version)));"; }
-sqlite_put() { sqlite_replace "$1" "$(printf '%s\n' "$2" | hex)"; }
-sqlite_hex() { sql "SELECT hex(content) FROM entries WHERE path = '$1';"; }
-sqlite_get() { printf '%b' "$(sqlite_hex "$1" | sed 's/../\\x&/g')"; }
-sqlite_add() { sqlite_replace "$1" "$(sqlite_hex "$1")$(printf '%s\n' "$2" | hex)"; }
-sqlite_del() { sql "DELETE FROM entries WHERE path = '$1';" "DELETE FROM entries WHERE path LIKE '$1/%';"; }
-
-redis_open() { :; }
-redis_put() { ag2_write "$1" "$2
-"; }
-redis_get() { rc --raw GET "$ag2_key:$1" | head -c -1; }
-# Its append, which is one command.
-redis_add() {
-	printf '%s\n' "$2" | rc -x APPEND "$ag2_key:$1" >/dev/null
-	rc ZADD $ag2_key:__index "$(rc INCR $ag2_key:__version_counter)" "$1" >/dev/null
-}
-redis_del() { ag2_delete "$1"; }
 
 # ---- what goes on at the same time ----
 
 # An AG2 process; what it does to a path of its own is seen by itself at once.
 ag2_works() {
-	local kind=$1 i version=0
-	"${kind}_open"
+	local i
+	ag2 open
 	for i in $(seq 40); do
-		"${kind}_put" "/memory/ag2-$((i % 5))" "value $i" || return 1
-		[ "$("${kind}_get" "/memory/ag2-$((i % 5))")" = "value $i" ] || return 2
-		"${kind}_add" /log/agent.jsonl "$(line "agent $i")" || return 3
-		"${kind}_put" "/artifacts/gone-$i" x && "${kind}_del" "/artifacts/gone-$i" || return 4
+		ag2 put "/memory/ag2-$((i % 5))" "value $i" || return 1
+		[ "$(ag2 get "/memory/ag2-$((i % 5))")" = "value $i" ] || return 2
+		ag2 add /log/agent.jsonl "$(line "agent $i")" || return 3
+		ag2 put "/artifacts/gone-$i" x && ag2 del "/artifacts/gone-$i" || return 4
 	done
 }
 
@@ -101,7 +66,7 @@ we_read() {
 }
 
 share() {
-	local kind=$1 pids=() p bad=0 i
+	local pids=() p bad=0 i
 	ag2-store init >/dev/null
 	"$hammer" append "$AG2_STORE" /memory/records first 1 200 >first
 	we_write >/dev/null & pids+=($!)
@@ -109,7 +74,7 @@ share() {
 	(we_read) >read.out 2>&1 3>&- & reader=$!
 	"$hammer" append "$AG2_STORE" /memory/records one 150 200 >one 3>&- & pids+=($!)
 	"$hammer" append "$AG2_STORE" /memory/records two 150 200 >two 3>&- & pids+=($!)
-	(ag2_works "$kind") >ag2.out 2>&1 3>&- & pids+=($!)
+	(ag2_works) >ag2.out 2>&1 3>&- & pids+=($!)
 	for p in "${pids[@]}"; do wait "$p" || bad=$?; done
 	touch stop
 	wait "$reader" || fail "a reader: $? $(cat read.out errors)"
@@ -128,44 +93,58 @@ share() {
 	done
 	run -0 ag2-store ls /artifacts
 	output_is SKILL.md
-	"${kind}_open"
-	"${kind}_get" /log/ours.jsonl >ours
+	ag2 open
+	ag2 get /log/ours.jsonl >ours
 	ag2-store log cat ours | diff - ours
 	run -0 ag2-store fsck
 	output_is ""
 	# AG2 writes a log from its own memory, as it was ten messages ago: that is lost, which fsck tells.
 	ag2-aggregate --stream ours -m exec:'cat >/dev/null; echo remembered' working-memory
-	"${kind}_put" /log/ours.jsonl "$(head -n 30 ours)"
+	ag2 put /log/ours.jsonl "$(head -n 30 ours)"
 	run -1 ag2-store fsck
 	has "/log/ours.jsonl: is shorter than its cursor"
 	[ "${#lines[@]}" -eq 1 ]
 	ag2-store log user ours "goes on"
 	[ "$(ag2-store log cat ours | wc -l)" -eq 31 ]
-	"${kind}_add" /log/ours.jsonl "$(line "so does AG2")"
+	ag2 add /log/ours.jsonl "$(line "so does AG2")"
 	run -0 ag2-store log tail -n 2 ours
 	has "goes on"
 	has "so does AG2"
 }
 
+# on KIND: where AG2_TEST_STORE does not exclude it.
+on() {
+	case " $everywhere " in
+	*" $1 "*) ;;
+	*) skip "AG2_TEST_STORE is $everywhere" ;;
+	esac
+	kind=$1
+	backend_use "$kind"
+}
+
 @test "a directory: AG2 writes files whole and appends to them beside our writers and readers" {
-	export AG2_STORE=disk:$TMP/store
-	share disk
+	on disk
+	share
 }
 
 @test "a database: AG2's statements over its one connection beside our writers and readers" {
-	export AG2_STORE=sqlite:$TMP/store.db
-	sqlite3 store.db "CREATE TABLE entries (path TEXT PRIMARY KEY, content BLOB NOT NULL, version INTEGER NOT NULL DEFAULT 0)"
-	share sqlite
+	on sqlite
+	ag2 open	# which makes AG2's table
+	share
 }
 
 @test "a database that keeps AG2's table: the same" {
-	export AG2_STORE="sqlite:$TMP/store.db?layout=ag2"
-	share sqlite
+	on sqlite-ag2
+	share
 	[ "$(sqlite3 store.db "SELECT group_concat(name) FROM sqlite_master WHERE type <> 'index'")" = entries ]
 }
 
 @test "a Redis server: AG2's commands beside our writers and readers" {
-	redis_start
-	export AG2_STORE=$url
-	share redis
+	on redis
+	share
+}
+
+@test "a Redis Cluster: the same" {
+	on cluster
+	share
 }

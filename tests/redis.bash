@@ -27,28 +27,33 @@ redis_gone() {
 	! kill -0 "$redis_pid" 2>/dev/null || [ "$(ps -o stat= -p "$redis_pid" | cut -c1)" = Z ]
 }
 
+# At the server of the test, or at the cluster's first node, which sends on to others.
 rc() {
-	redis-cli -s "$socket" "$@"
+	if [ -n "${socket-}" ]; then
+		redis-cli -s "$socket" "$@"
+	else
+		redis-cli -c -p "$backend_port" "$@"
+	fi
 }
 
-# redis_load FILE: keys and values as in tests/golden/redis_dump.json.
+# redis_load FILE: keys and values as in tests/golden/redis_dump.json, below $ag2_key.
 redis_load() {
 	local key member score
 	jq -r 'to_entries[] | select(.value.type == "string") | .key' "$1" | while IFS= read -r key; do
-		jq -j --arg k "$key" '.[$k].value' "$1" | rc -x SET "$key" >/dev/null
+		jq -j --arg k "$key" '.[$k].value' "$1" | rc -x SET "$ag2_key${key#ag2:knowledge}" >/dev/null
 	done
 	jq -r 'to_entries[] | select(.value.type == "zset") | .key as $k | .value.value[] | "\($k)\t\(.[1])\t\(.[0])"' "$1" |
 		while IFS="$(printf '\t')" read -r key score member; do
-			rc ZADD "$key" "$score" "$member" </dev/null >/dev/null
+			rc ZADD "$ag2_key${key#ag2:knowledge}" "$score" "$member" </dev/null >/dev/null
 		done
 }
 
 # What AG2 does, command by command.
 ag2_key=ag2:knowledge
 ag2_write() {
-	rc INCR $ag2_key:__version_counter >version
+	rc INCR "$ag2_key":__version_counter >version
 	printf %s "$2" | rc -x SET "$ag2_key:$1" >/dev/null
-	rc ZADD $ag2_key:__index "$(cat version)" "$1" >/dev/null
+	rc ZADD "$ag2_key":__index "$(cat version)" "$1" >/dev/null
 }
 ag2_append() {
 	rc --raw GET "$ag2_key:$1" >value
@@ -56,7 +61,7 @@ ag2_append() {
 }
 ag2_delete() {
 	rc DEL "$ag2_key:$1" >/dev/null
-	rc ZREM $ag2_key:__index "$1" >/dev/null
+	rc ZREM "$ag2_key":__index "$1" >/dev/null
 }
 
 # cluster_start: three nodes on ports of this host that are free. Sets ports (an array).

@@ -1,6 +1,7 @@
 /*
- * What every back end must do alike. AG2_TEST_STORE names one store to run it on (its content is deleted); without it a
- * new disk, a new sqlite and a memory store are used in turn. The golden operations are those of AG2, with the answers of
+ * What every back end must do alike. AG2_TEST_STORE is the URL of one store to run it on (its content is deleted), or one
+ * of the kinds that tests/backend.bash has; without it new stores of each kind that needs no server are used in turn, and
+ * tests/23-store-redis*.bats give it those that do. The golden operations are those of AG2, with the answers of
  * its memory store; where ours differ is in `deviations` and, with the reasons, in tests/DEVIATIONS.md.
  */
 #include "store/store.h"
@@ -943,35 +944,50 @@ all(const char *name, const char *where, bool is_shared)
 	free(url);
 }
 
+static const struct {
+	const char *kind, *scheme, *file, *options;
+	bool shared;
+} local[] = {
+	{ "disk", "disk", "/tree", "", true },
+	{ "disk-full", "disk", "/tree-full", "?sync=full", true },
+	{ "sqlite", "sqlite", "/store.db", "", true },
+	{ "sqlite-full", "sqlite", "/full.db", "?sync=full", true },
+	{ "sqlite-ag2", "sqlite", "/plain.db", "?layout=ag2", true },
+	{ "memory", "memory", NULL, "", false },
+};
+
+static void
+all_of(const char *wanted)
+{
+	char *where;
+	size_t i;
+
+	for (i = 0; i < sizeof(local) / sizeof(local[0]); i++) {
+		if (wanted[0] != '\0' && strcmp(wanted, local[i].kind) != 0)
+			continue;
+		where = xasprintf("%s:%s%s%s", local[i].scheme, local[i].file ? tmpdir() : "", local[i].file ? local[i].file : "", local[i].options);
+		all(local[i].kind, where, local[i].shared);
+		free(where);
+	}
+}
+
 int
 main(void)
 {
 	const char *given = getenv("AG2_TEST_STORE");
-	char *where;
 
 	signal(SIGPIPE, SIG_IGN);	/* as the programs do */
-	if (given != NULL && given[0] != '\0') {
+	if (given == NULL)
+		given = "";
+	if (strchr(given, ':') != NULL) {
 		all(given, given, strncmp(given, "memory:", 7) != 0);
 		return done();
 	}
-	urls();
-	where = xasprintf("disk:%s/tree", tmpdir());
-	all("disk", where, true);
-	free(where);
-	missing("disk", "");
-	where = xasprintf("disk:%s/tree-full?sync=full", tmpdir());
-	all("disk, sync=full", where, true);
-	free(where);
-	where = xasprintf("sqlite:%s/store.db", tmpdir());
-	all("sqlite", where, true);
-	free(where);
-	missing("sqlite", ".db");
-	where = xasprintf("sqlite:%s/full.db?sync=full", tmpdir());
-	all("sqlite, sync=full", where, true);
-	free(where);
-	where = xasprintf("sqlite:%s/plain.db?layout=ag2", tmpdir());
-	all("sqlite, layout=ag2", where, true);
-	free(where);
-	all("memory", "memory:", false);
+	if (given[0] == '\0') {
+		urls();
+		missing("disk", "");
+		missing("sqlite", ".db");
+	}
+	all_of(given);	/* none where it needs a server */
 	return done();
 }

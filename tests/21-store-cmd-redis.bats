@@ -1,0 +1,1 @@
+20-store-cmd.bats

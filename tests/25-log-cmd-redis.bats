@@ -1,0 +1,1 @@
+24-log-cmd.bats
