@@ -202,14 +202,12 @@ split(struct scan *c, struct buf *stays, struct buf *goes, unsigned char sha1[20
 	struct buf all = BUF_INIT_MAX(REPAIR_MAX);
 	struct sha1 h;
 	size_t i;
-	ssize_t n = 1;
+	int rc;
 
-	buf_reserve(&all, (size_t)upto);
-	while (all.len < upto && (n = store_file_read(c->file, all.len, all.data + all.len, (size_t)upto - all.len, e)) > 0)
-		all.len += (size_t)n;
-	if (n <= 0) {
+	rc = store_file_add(c->file, 0, upto, &all, e);
+	if (rc < 0 || all.len < upto) {
 		buf_release(&all);
-		return n < 0 ? -1 : err_set(e, ERR_CONFLICT, "a log became shorter while it was read");
+		return rc < 0 ? -1 : err_set(e, ERR_CONFLICT, "a log became shorter while it was read");
 	}
 	sha1_init(&h);
 	sha1_add(&h, all.data, all.len);

@@ -55,26 +55,6 @@ standing_add_lines(struct standing *s, const char *text, size_t len)
 	}
 }
 
-static int
-read_range(struct store_file *f, uint64_t from, uint64_t to, struct buf *out, struct err *e)
-{
-	ssize_t n;
-
-	buf_reset(out);
-	while (from < to) {
-		buf_reserve(out, (size_t)(to - from));
-		n = store_file_read(f, from, out->data + out->len, (size_t)(to - from), e);
-		if (n < 0)
-			return -1;
-		if (n == 0)
-			break;
-		out->len += (size_t)n;
-		out->data[out->len] = '\0';
-		from += (uint64_t)n;
-	}
-	return 0;
-}
-
 /* Only as much of the log's end as it takes to find its last response: logs grow, turns do not. */
 static int
 stand_file(struct standing *s, struct store_file *f, uint64_t size, struct err *e)
@@ -86,7 +66,8 @@ stand_file(struct standing *s, struct store_file *f, uint64_t size, struct err *
 
 	for (;;) {
 		from = size > window ? size - window : 0;
-		rc = read_range(f, from, size, &tail, e);
+		buf_reset(&tail);
+		rc = store_file_add(f, from, size, &tail, e);
 		if (rc < 0)
 			break;
 		start = from > 0 ? memchr(tail.data, '\n', tail.len) : tail.data;

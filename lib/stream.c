@@ -136,18 +136,10 @@ struct tail {
 static int
 read_at(struct store_file *f, uint64_t offset, size_t len, struct buf *out, struct err *e)
 {
-	ssize_t n;
-
 	buf_reset(out);
-	buf_reserve(out, len);
-	while (out->len < len) {
-		n = store_file_read(f, offset + out->len, out->data + out->len, len - out->len, e);
-		if (n <= 0)
-			return n < 0 ? -1 : err_set(e, ERR_IO, "a log became shorter while it was read");
-		out->len += (size_t)n;
-		out->data[out->len] = '\0';
-	}
-	return 0;
+	if (store_file_add(f, offset, offset + len, out, e) < 0)
+		return -1;
+	return out->len == len ? 0 : err_set(e, ERR_IO, "a log became shorter while it was read");
 }
 
 /*

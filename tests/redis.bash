@@ -74,14 +74,14 @@ cluster_start() {
 			ports+=($((10000 + RANDOM % 12000)))
 			node_start $i
 		done
-		if wait_for 5 nodes_answer && redis-cli --cluster create "${ports[@]/#/127.0.0.1:}" --cluster-yes >create.log 2>&1 </dev/null; then
+		if wait_for 5 nodes_answer && redis-cli --cluster create "${ports[@]/#/127.0.0.1:}" --cluster-yes >"$TMP/create.log" 2>&1 </dev/null; then
 			wait_for 30 nodes_agree
 			return 0
 		fi
 		cluster_stop
 		rm -rf "$TMP"/node[123]
 	done
-	fail "no cluster: $(cat create.log)"
+	fail "no cluster: $(cat "$TMP/create.log")"
 }
 
 # node_start I: node I, on ports[I - 1].

@@ -21,7 +21,7 @@ struct backwards {		/* a file's lines, the last one first */
 static int
 read_before(struct backwards *b, struct err *e)
 {
-	size_t block = b->at < BLOCK ? (size_t)b->at : BLOCK, have = b->end - b->start, got = 0;
+	size_t block = b->at < BLOCK ? (size_t)b->at : BLOCK, have = b->end - b->start;
 	char *bigger;
 	ssize_t n;
 
@@ -37,12 +37,10 @@ read_before(struct backwards *b, struct err *e)
 	}
 	b->start -= block;
 	b->at -= block;
-	for (; got < block; got += (size_t)n) {
-		n = store_file_read(b->file, b->at + got, b->data + b->start + got, block - got, e);
-		if (n <= 0)
-			return n < 0 ? -1 : err_set(e, ERR_IO, "a log became shorter while it was read");
-	}
-	return 0;
+	n = store_file_read(b->file, b->at, b->data + b->start, block, e);
+	if (n < 0)
+		return -1;
+	return (size_t)n == block ? 0 : err_set(e, ERR_IO, "a log became shorter while it was read");
 }
 
 /* The line before the one given last, valid until the next call; *line NULL for one that is too long. 1, 0, -1. */

@@ -1,5 +1,5 @@
 /*
- * What a back end provides to store.c: one const table, listed in store.c's array. Paths are normalised, and relative
+ * What a back end provides to store.c and commit.c: one const table, listed in locate.c's array. Paths are normalised, and relative
  * locations in URLs are made absolute, before they come here. Contracts and errors are those of store.h's functions.
  */
 #ifndef AG2_STORE_BACKEND_H
@@ -24,7 +24,7 @@ struct store_backend {
 	int (*stat)(void *self, const char *path, struct store_stat *st, struct err *e);
 	int (*list)(void *self, const char *path, unsigned flags, store_list_fn *fn, void *arg, struct err *e);
 	int (*file_open)(void *self, const char *path, void **file, struct store_stat *st, struct err *e);
-	ssize_t (*file_read)(void *file, uint64_t offset, void *data, size_t len, struct err *e);
+	ssize_t (*file_read)(void *file, uint64_t offset, void *data, size_t len, struct err *e);	/* may give fewer bytes; 0 only at the end */
 	void (*file_close)(void *file);
 	int (*hold)(void *self, struct err *e);	/* these two may be NULL */
 	void (*release)(void *self);
@@ -51,9 +51,6 @@ int store_tree_order(const char *a, const char *b);
 
 /* Between two tries for a lock that others hold for a moment; tries counts them from 0. */
 void store_contend(unsigned tries);
-
-/* What an open store is made of, and how many commits were made through it. */
-const struct store_backend *store_backend_of(const struct store *s, void **self, uint64_t *commits);
 
 /* Tells a finding; repaired may be NULL. */
 void store_found(store_finding_fn *fn, void *arg, const char *path, const char *kind, const char *repaired, const char *what, ...)

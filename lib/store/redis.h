@@ -1,4 +1,4 @@
-/* What the files of the store on a Redis server share: redis.c, redis_lock.c, redis_watch.c, redis_check.c. */
+/* What the files of the store on a Redis server share. */
 #ifndef AG2_REDIS_H
 #define AG2_REDIS_H
 
@@ -16,6 +16,14 @@ struct redis_store {
 	struct keeper *keeper;		/* NULL before the first lock */
 };
 
+#define REDIS_SMALL	(256 * 1024)	/* bytes: such a file is fetched when it is opened, a larger one stays for readers when it is replaced */
+#define REDIS_KEEP_MS	60000		/* so long */
+
+enum redis_transport { REDIS_TCP, REDIS_SOCKET, REDIS_TLS };
+
+/* Fills the place, the prefix and the password from a URL's parts (see backend.h, open). ERR_USAGE; ERR_PERM when password_cmd fails. */
+int redis_take_url(struct redis_store *s, const char *where, const char *own, enum redis_transport over, struct err *e);
+
 double redis_deadline(const struct redis_store *s);
 const char *redis_shown(const struct redis_store *s);
 
@@ -27,6 +35,15 @@ int redis_nonsense(struct redis_store *s, redisReply *r, struct err *e);
 
 /* The text at a place of an answer's list; NULL when there is none. */
 const char *redis_text_at(const redisReply *r, size_t i);
+
+/* The number that is written there, 0 when there is none. */
+uint64_t redis_number_at(const redisReply *r, size_t i);
+
+int redis_stat(void *self, const char *path, struct store_stat *st, struct err *e);
+int redis_file_open(void *self, const char *path, void **file, struct store_stat *st, struct err *e);
+ssize_t redis_file_read(void *file, uint64_t offset, void *data, size_t len, struct err *e);
+void redis_file_close(void *file);
+int redis_list(void *self, const char *path, unsigned flags, store_list_fn *fn, void *arg, struct err *e);
 
 int redis_check(void *self, bool repair, store_finding_fn *fn, void *arg, struct err *e);
 

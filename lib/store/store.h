@@ -87,7 +87,8 @@ int store_read_range(struct store *s, const char *path, int64_t start, int64_t e
  * close it before changing the store through the same handle.
  */
 int store_file_open(struct store *s, const char *path, struct store_file **out, struct store_stat *st, struct err *e);
-ssize_t store_file_read(struct store_file *f, uint64_t offset, void *data, size_t len, struct err *e);	/* bytes, 0 at the end */
+ssize_t store_file_read(struct store_file *f, uint64_t offset, void *data, size_t len, struct err *e);	/* bytes: fewer than len only where the file ends */
+int store_file_add(struct store_file *f, uint64_t from, uint64_t to, struct buf *out, struct err *e);	/* appends [from, to) to out, or what there is of it */
 void store_file_close(struct store_file *f);
 
 /*

@@ -2,12 +2,11 @@
  * Watching, above the back ends: they say where to look, and here it is found out what changed, from the versions that
  * are known. So what they miss in detail (renamed directories, lost events, half a second) does not matter.
  */
-#include "store/store.h"
+#include "store/handle.h"
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "path.h"
-#include "store/backend.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -226,16 +225,14 @@ store_watch(struct store *s, const char *path, struct store_watch **out, struct 
 	struct store_watch *w = xcalloc(1, sizeof(*w));
 	struct changes unused = { 0 };
 	struct buf p = BUF_INIT;
-	const struct store_backend *be;
-	void *self;
 	int rc = path_normalise(&p, path, strlen(path), e);
 
 	w->s = s;
+	w->commits = s->commits;
 	w->path = xmemdup0(p.data, p.len);
 	buf_release(&p);
-	be = store_backend_of(s, &self, &w->commits);
-	if (rc == 0 && be->watch != NULL)
-		rc = be->watch(self, w->path, &w->watch, e);
+	if (rc == 0 && s->be->watch != NULL)
+		rc = s->be->watch(s->self, w->path, &w->watch, e);
 	if (rc == 0)
 		rc = look_at(w, w->path, &unused, e);
 	while (unused.n > 0)
@@ -309,13 +306,8 @@ tell(struct changes *c, store_watch_fn *fn, void *arg)
 static int
 wait_for_hints(struct store_watch *w, int64_t wait_ms, struct err *e)
 {
-	const struct store_backend *be;
-	uint64_t commits;
-	void *self;
-
-	be = store_backend_of(w->s, &self, &commits);
 	if (w->watch != NULL)
-		return be->watch_wait(w->watch, wait_ms < 0 || wait_ms > WAIT_MOST ? WAIT_MOST : wait_ms, take_hint, w, e);
+		return w->s->be->watch_wait(w->watch, wait_ms < 0 || wait_ms > WAIT_MOST ? WAIT_MOST : wait_ms, take_hint, w, e);
 	if (wait_ms < 0)
 		return err_set(e, ERR_USAGE, "%s: no other process can change it, so there is nothing to wait for", store_url(w->s));
 	poll(NULL, 0, (int)(wait_ms > WAIT_MOST ? WAIT_MOST : wait_ms));
@@ -327,16 +319,13 @@ store_watch_next(struct store_watch *w, int64_t wait_ms, store_watch_fn *fn, voi
 {
 	double until = clock_monotonic() + (double)wait_ms / 1e3;
 	struct changes found = { 0 };
-	uint64_t commits;
 	int64_t left = wait_ms;
-	void *self;
 	int rc;
 
 	for (;;) {
-		store_backend_of(w->s, &self, &commits);
-		if (commits != w->commits)
+		if (w->s->commits != w->commits)
 			take_hint(w, w->path, 0);
-		w->commits = commits;
+		w->commits = w->s->commits;
 		rc = look(w, &found, e);
 		if (found.n > 0)
 			return tell(&found, fn, arg);
@@ -355,15 +344,10 @@ store_watch_next(struct store_watch *w, int64_t wait_ms, store_watch_fn *fn, voi
 void
 store_watch_close(struct store_watch *w)
 {
-	const struct store_backend *be;
-	uint64_t commits;
-	void *self;
-
 	if (w == NULL)
 		return;
-	be = store_backend_of(w->s, &self, &commits);
 	if (w->watch != NULL)
-		be->watch_close(w->watch);
+		w->s->be->watch_close(w->watch);
 	files_release(&w->files);
 	names_release(&w->look);
 	free(w->path);

@@ -687,6 +687,7 @@ large(void)
 {
 	struct store *s = fresh();
 	struct buf all = BUF_INIT, b = BUF_INIT, part = BUF_INIT;
+	struct store_file *f;
 	struct err e = ERR_INIT;
 	uint64_t offset;
 	int i, bad = 0;
@@ -712,6 +713,21 @@ large(void)
 			bad++;
 	}
 	is_int(bad, 0, "%s: so do a hundred ranges", kind);
+	/* A read gives all that it is asked for, wherever the one before ended; a stretch as much as there is. */
+	buf_reset(&b);
+	buf_reserve(&b, all.len);
+	if (!ok(store_file_open(s, "/large", &f, NULL, &e) == 0, "%s: it is opened: %s", kind, e.msg))
+		goto out;
+	ok(store_file_read(f, 10, b.data, 20, &e) == 20 && store_file_read(f, 25, b.data, 1500000, &e) == 1500000 &&
+	    memcmp(b.data, all.data + 25, 1500000) == 0, "%s: a long read behind a short one is whole", kind);
+	ok(store_file_read(f, all.len - 7, b.data, 100, &e) == 7, "%s: up to the end", kind);
+	ok(store_file_add(f, all.len - 1000000, all.len + 50, &b, &e) == 0 && b.len == 1000000 &&
+	    memcmp(b.data, all.data + all.len - 1000000, b.len) == 0, "%s: so is a stretch", kind);
+	b.max = b.len + 9;
+	ok(store_file_add(f, 0, 10, &b, &e) == -1 && e.code == ERR_DATA && b.len == 1000000, "%s: which keeps to a buffer's maximum", kind);
+	b.max = 0;
+	store_file_close(f);
+out:
 	buf_release(&all);
 	buf_release(&b);
 	buf_release(&part);
