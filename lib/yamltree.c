@@ -213,9 +213,15 @@ parse_stream(struct parser *p, struct node **root, struct err *e)
 int
 yamltree_parse(struct node **root, const char *text, size_t len, struct err *e)
 {
-	struct parser p = { .text = text };
+	struct parser p = { 0 };
 	int rc;
 
+	/* libyaml takes one for a column, so that the second key would stand elsewhere than the first. */
+	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) {
+		text += 3;
+		len -= 3;
+	}
+	p.text = text;
 	*root = NULL;
 	if (!yaml_parser_initialize(&p.yaml))
 		return err_set(e, ERR_BUG, "1: cannot start the YAML parser");

@@ -60,8 +60,9 @@ defaults(void)
 	reads("prompt:\nname: ~\nassembly: null\n", "keys without values");
 	ok(a.prompt == NULL && a.assembly_n == 0, "... are as if they were not there");
 	is_str(a.name, "agent", "... also the name");
-	reads("\xef\xbb\xbfname: x\n", "a BOM");
+	reads("\xef\xbb\xbfname: x\r\nprompt: y\r\n", "a BOM and CRs");
 	is_str(a.name, "x", "... and what follows it");
+	is_str(a.prompt, "y", "... in the next line too");
 }
 
 /* The example of the manual, whole. */
