@@ -137,6 +137,16 @@ make_parents(char *path)
 	}
 }
 
+/* The locks that `ag2-store lock` holds for us on just this store; see store_lock_token. */
+static const char *
+held_for_us(const char *url)
+{
+	const char *held = cli_env("AG2_LOCK");
+	size_t n = strlen(url);
+
+	return held != NULL && strncmp(held, url, n) == 0 && held[n] == '\n' ? held + n + 1 : NULL;
+}
+
 int
 cli_try_open(struct store **out, const char *url, const struct agent *file, enum store_mode mode, struct err *e)
 {
@@ -147,8 +157,10 @@ cli_try_open(struct store **out, const char *url, const struct agent *file, enum
 
 	if (rc == 0 && fallback && mode == STORE_CREATE)
 		make_parents(where.data);
-	if (rc == 0)
+	if (rc == 0) {
+		options.under = held_for_us(where.data);
 		rc = store_open(out, where.data, &options, e);
+	}
 	if (rc < 0 && fallback && e->code == ERR_NOINPUT)
 		err_set(e, ERR_NOINPUT, "there is no store yet at %s; -s URL or AG2_STORE names another one", where.data);
 	if (rc < 0 && url == NULL && file != NULL && file->store != NULL && e->code == ERR_USAGE) {

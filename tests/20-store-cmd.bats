@@ -716,6 +716,14 @@ put() {
 	run -0 ag2-store lock -w 0 /a -- true
 }
 
+@test "lock: a holder that is killed takes its command along" {
+	ag2-store lock /l -- sh -c 'echo $$ >pid; exec sleep 100' & holder=$!
+	wait_for 10 test -s pid
+	kill -KILL "$holder"
+	wait "$holder" || true
+	wait_for 10 sh -c '! kill -0 "$(cat pid)" 2>/dev/null'
+}
+
 @test "lock: the death of the holder frees it" {
 	ag2-store lock /a -- sh -c 'echo $$ >child; exec sleep 60' &
 	pid=$!

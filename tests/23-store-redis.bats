@@ -132,6 +132,40 @@ teardown() {
 	output_is 1
 }
 
+@test "a password that the server repeats is not told on" {
+	redis_stop
+	redis_start --rename-command AUTH ''
+	REDISCLI_AUTH='se cret' run -77 ag2-store ls
+	has "refuses the password"
+	hasnt cret
+}
+
+@test "a user with the permissions that the page names does everything; with AG2's commands alone nothing, by half neither" {
+	rc ACL SETUSER min on '>pw' '~ag2:knowledge:*' -@all +@read +@write +eval +evalsha +time >/dev/null
+	export REDISCLI_AUTH=pw
+	for option in "?user=min" "?user=min&lock=1"; do
+		AG2_STORE=$url$option
+		ag2-store write /d/x <<<1
+		ag2-store append /d/x <<<2 >/dev/null
+		run -0 ag2-store ls -R
+		output_is $'/d/\n/d/x'
+		ag2-store lock /d/x -- ag2-store rm /d/x
+	done
+	run -0 ag2-store fsck --repair
+	ag2-store watch --once -v >seen 2>said 3>&- & watch=$!
+	wait_for 10 grep -q watching said
+	ag2-store write /x <<<1
+	wait "$watch"
+	grep -qx 'changed /x' seen
+	unset REDISCLI_AUTH
+	rc ACL SETUSER ag2 on '>pw' '~ag2:knowledge:*' -@all +get +set +append +incr +del +exists +zadd +zrem +zrange +zscore +eval +evalsha >/dev/null
+	REDISCLI_AUTH=pw run -77 ag2-store -s "$url?user=ag2" append /x <<<2
+	has "may not"
+	run -0 ag2-store -s "$url" cat /x
+	output_is 1
+	run -0 ag2-store -s "$url" fsck
+}
+
 @test "a user that may not write, or not at all, is told so" {
 	ag2-store write /x <<<1
 	rc ACL SETUSER reader on '>pw' '~ag2:*' +@all -@write >/dev/null
@@ -350,11 +384,12 @@ refuses() {
 }
 
 @test "a lock is held beyond its time to live while its holder lives, and ends with it" {
-	ag2-store lock --ttl 0.3 /l -- sh -c 'echo held; sleep 1.2; echo done' >out & holder=$!
+	ag2-store lock --ttl 1 /l -- sh -c 'echo held; while [ ! -e end ]; do sleep 0.05; done; echo done' >out & holder=$!
 	wait_for 5 grep -q held out
-	sleep 0.6
+	sleep 1.5
 	run -75 ag2-store lock -w 0 /l -- true
 	has "held by another"
+	touch end
 	run -0 ag2-store lock -w 10 /l -- cat out
 	output_is $'held\ndone'
 	wait "$holder"
@@ -386,6 +421,25 @@ refuses() {
 	wait "$second"
 	[ "$(cat next)" = "next
 kept" ]
+}
+
+@test "a holder that is stopped beyond its time to live: what its command writes is refused, in that store only" {
+	ag2-store lock --ttl 0.5 /outer -- ag2-store lock --ttl 60 /l -- sh -c '
+		echo first | ag2-store append /x
+		echo held; while [ ! -e go ]; do sleep 0.05; done
+		echo second | ag2-store append /x; echo "ended with $?"
+		echo elsewhere | ag2-store -s "disk:other" append /x' >out 2>said & holder=$!
+	wait_for 5 grep -q held out
+	kill -STOP "$holder"
+	ag2-store lock -w 10 /outer -- sh -c 'echo next | ag2-store append /x >/dev/null; touch go
+		while ! grep -q "ended with" out; do sleep 0.05; done'
+	kill -CONT "$holder"
+	wait "$holder" && fail "it says nothing of it" || [ $? -eq 75 ]
+	run -0 ag2-store cat /x
+	output_is $'first\nnext'
+	grep -q 'ended with 75' out
+	grep -q "lock on '/outer' was lost: nothing is written" said
+	[ "$(ag2-store -s disk:other cat /x)" = elsewhere ]
 }
 
 @test "a lock and its server: one that comes back with its data keeps it, one that comes back empty or not at all has lost it" {

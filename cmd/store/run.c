@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -64,11 +65,11 @@ wait_child(pid_t child, const sigset_t *ours, struct store_lock *lock, bool *los
 	}
 }
 
-/* Runs argv as a child in the foreground. Gives waitpid's status. */
+/* Runs argv as a child in the foreground, which is told to end when we die. Gives waitpid's status. */
 static int
 run_child(char **argv, const char *store, const sigset_t *ours, const sigset_t *before, struct store_lock *lock, bool *lost)
 {
-	pid_t child = fork();
+	pid_t self = getpid(), child = fork();
 	struct err e = ERR_INIT;
 
 	if (child < 0) {
@@ -77,6 +78,9 @@ run_child(char **argv, const char *store, const sigset_t *ours, const sigset_t *
 	}
 	if (child == 0) {
 		sigprocmask(SIG_SETMASK, before, NULL);
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		if (getppid() != self)
+			_exit(143);
 		become(argv, store);
 	}
 	return wait_child(child, ours, lock, lost);
@@ -97,6 +101,20 @@ status_of(int wait_status)
 
 static double wait_seconds = -1, ttl = 60;
 
+/* So that what COMMAND writes to the store is refused, too, once the lock is lost: see cli_try_open. */
+static void
+hand_on(struct store *s, const struct store_lock *lock)
+{
+	char *token = store_lock_token(lock), *held;
+
+	if (token == NULL)
+		return;
+	held = xasprintf("%s\n%s", store_url(s), token);
+	setenv("AG2_LOCK", held, 1);
+	free(held);
+	free(token);
+}
+
 static int
 run_lock(char **args, int n)
 {
@@ -113,6 +131,7 @@ run_lock(char **args, int n)
 		usage("lock: which command is to run?");
 	if (store_lock(s, args[0], (int64_t)(ttl * 1000), wait_ms, &lock, &e) < 0)
 		fail(&e);
+	hand_on(s, lock);
 	block_signals(&ours, &before);
 	status = run_child(command, store_url(s), &ours, &before, lock, &lost);
 	if (!lost && store_lock_held(lock, &e) < 0) {
@@ -141,7 +160,7 @@ const struct command command_lock = {
 	.more = "PATH need not exist; reading and writing do not heed the lock, other lock commands and the turns\n"
 		"of agents (on /log/S.jsonl) do. The exit status is that of COMMAND. AG2_STORE is set for it.\n"
 		"A lock on a server can be lost, when this host is stopped or cut off for longer than --ttl: then COMMAND\n"
-		"gets SIGTERM, and the status is 75.\n"
+		"gets SIGTERM, and the status is 75; what it writes to AG2_STORE from then on is refused with 75.\n"
 		"\nExample:\n"
 		"  ag2-store lock -w 10 /memory/working.md -- ./merge-notes\n",
 };

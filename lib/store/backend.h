@@ -32,6 +32,7 @@ struct store_backend {
 	int (*commit)(void *self, struct store_op *ops, size_t n, struct err *e);
 	int (*lock)(void *self, const char *path, int64_t ttl_ms, int64_t wait_ms, void **lock, struct err *e);
 	int (*lock_held)(void *lock, struct err *e);	/* NULL: a lock is never lost */
+	char *(*lock_token)(void *lock);		/* NULL: the same */
 	void (*unlock)(void *lock);
 	/*
 	 * Watching, NULL where only this handle can change anything. watch_wait waits up to wait_ms (never for ever) and hints at

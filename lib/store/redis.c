@@ -162,6 +162,7 @@ redis_close(void *self)
 	redis_link_free(s->link);
 	redis_place_release(&s->place);
 	free(s->prefix);
+	free(s->under);
 	free(s);
 }
 
@@ -172,6 +173,8 @@ open_any(void **self, const char *where, const char *own, const struct store_opt
 	int rc;
 
 	s->o = *o;
+	s->o.under = NULL;
+	s->under = o->under != NULL ? xstrdup(o->under) : NULL;
 	rc = redis_take_url(s, where, own, over, e);
 	if (rc == 0)
 		rc = make_id(s->id, e);
@@ -330,7 +333,7 @@ static const char *const tls_options[] = { "prefix=", "password_cmd=", "db=", "u
 #define COMMON \
 	.close = redis_close, .stat = redis_stat, .list = redis_list, .file_open = redis_file_open, \
 	.file_read = redis_file_read, .file_close = redis_file_close, .commit = redis_commit, .lock = redis_lock, \
-	.lock_held = redis_lock_held, .unlock = redis_unlock, \
+	.lock_held = redis_lock_held, .lock_token = redis_lock_token, .unlock = redis_unlock, \
 	.watch = redis_watch, .watch_wait = redis_watch_wait, .watch_close = redis_watch_close, .check = redis_check
 
 const struct store_backend store_redis = {

@@ -12,6 +12,7 @@ struct redis_store {
 	char *prefix;
 	char id[33];			/* of this handle, for what must be told from others' */
 	uint64_t serial;		/* of its last change */
+	char *under;			/* the locks of those who started us: "LENGTH:TOKENPATH" of each; NULL: none */
 	bool wait_disk;			/* after each change, until it is on disk */
 	struct keeper *keeper;		/* NULL before the first lock */
 };
@@ -49,6 +50,7 @@ int redis_check(void *self, bool repair, store_finding_fn *fn, void *arg, struct
 
 int redis_lock(void *self, const char *path, int64_t ttl_ms, int64_t wait_ms, void **lock, struct err *e);
 int redis_lock_held(void *lock, struct err *e);
+char *redis_lock_token(void *lock);
 void redis_unlock(void *lock);
 void redis_add_locks(struct redis_store *s, struct redis_words *w);	/* their number, and path and token of each */
 void redis_free_keeper(struct redis_store *s);				/* when no lock is left */

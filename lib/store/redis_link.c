@@ -393,6 +393,8 @@ complain(struct redis_link *l, const redisReply *r, struct err *e)
 
 	if (c != NULL)
 		err_set(e, c->code, "%s: %s (%.200s)", l->shown, c->says, core(r->str));
+	else if (l->place->password != NULL && strstr(r->str, l->place->password) != NULL)
+		err_set(e, ERR_PERM, "%s: it refuses the password, and repeats it", l->shown);	/* as a server without AUTH does */
 	else
 		err_set(e, ERR_UNAVAIL, "%s: it says: %.400s", l->shown, r->str);
 	if (c == NULL || !c->passes)
@@ -512,6 +514,19 @@ greet(struct redis_link *l, double deadline, struct err *e)
 	return rc;
 }
 
+/* The node is gone, or says nothing: the place that is known knows who follows it. False when we were there. */
+static bool
+leave_node(struct redis_link *l)
+{
+	if (l->host == NULL)
+		return false;
+	hang_up(l);
+	free(l->host);
+	l->host = NULL;
+	show(l);
+	return true;
+}
+
 static enum outcome
 connected(struct redis_link *l, double deadline, struct err *e)
 {
@@ -522,15 +537,10 @@ connected(struct redis_link *l, double deadline, struct err *e)
 	rc = dial(l, deadline, e);
 	if (rc == DONE)
 		rc = greet(l, deadline, e);
-	if (rc == DONE) {
+	if (rc == DONE)
 		l->ever = true;
-	} else if (rc == REFUSED && l->host != NULL) {
-		/* The node is gone: the place that is known knows who follows it. */
-		free(l->host);
-		l->host = NULL;
-		show(l);
+	else if (rc == REFUSED && leave_node(l))
 		rc = LOST;
-	}
 	return rc == REFUSED && l->ever ? LOST : rc;
 }
 
@@ -625,17 +635,19 @@ persist(struct redis_link *l, const struct redis_words *w, double deadline, stru
 	double pause = PAUSE_FIRST;
 	enum outcome rc;
 
-	l->unsure = false;
 	l->held_up = NULL;
 	do
 		rc = attempt(l, w, &answer, deadline, e);
 	while (rc == LOST && pause_before(&pause, deadline));
+	if (rc == LATE)
+		leave_node(l);
 	return rc == DONE ? answer : NULL;
 }
 
 redisReply *
 redis_call(struct redis_link *l, const struct redis_words *w, double deadline, struct err *e)
 {
+	l->unsure = false;
 	return persist(l, w, deadline, e);
 }
 
@@ -670,7 +682,9 @@ redis_run(struct redis_link *l, enum redis_script script, const struct redis_wor
 	redis_addf(&all, "%s:__ag2:none", w->word[0]);
 	for (i = 0; i < w->n; i++)
 		redis_add(&all, w->word[i], w->len[i]);
+	l->unsure = false;
 	r = persist(l, &all, deadline, e);
+	/* A server that does not know it may be one that was started anew, and have carried it out before. */
 	if (r != NULL && r->type == REDIS_REPLY_ERROR) {
 		freeReplyObject(r);
 		all.word[0] = "EVAL";

@@ -254,17 +254,50 @@ is_lost(struct redis_lock *l)
 	return lost;
 }
 
+/* The next of the locks that we are under: its token, and the path behind it. False at the end. */
+static bool
+next_under(const char **at, int *token, int *path)
+{
+	char *end;
+	size_t len = strtoul(*at, &end, 10);
+	const char *slash;
+
+	if (end == *at || *end != ':' || strnlen(end + 1, len) < len || (slash = memchr(end + 1, '/', len)) == NULL)
+		return false;
+	*at = end + 1;
+	*token = (int)(slash - *at);
+	*path = (int)len - *token;
+	return true;
+}
+
+char *
+redis_lock_token(void *lock)
+{
+	const struct redis_lock *l = lock;
+	const char *outer = l->keeper->s->under;
+
+	return xasprintf("%s%zu:%s%s", outer != NULL ? outer : "", strlen(l->token) + strlen(l->path), l->token, l->path);
+}
+
 /* The script checks that they are held still. One that is known to be lost stays in: its holder writes no more. */
 void
 redis_add_locks(struct redis_store *s, struct redis_words *w)
 {
-	struct redis_lock *l;
+	struct redis_lock *l, *first = s->keeper != NULL ? s->keeper->locks : NULL;
+	const char *under = s->under != NULL ? s->under : "", *at;
+	int token, path;
 	size_t n = 0;
 
-	for (l = s->keeper != NULL ? s->keeper->locks : NULL; l != NULL; l = l->next)
+	for (l = first; l != NULL; l = l->next)
+		n++;
+	for (at = under; next_under(&at, &token, &path); at += token + path)
 		n++;
 	redis_addf(w, "%zu", n);
-	for (l = n > 0 ? s->keeper->locks : NULL; l != NULL; l = l->next) {
+	for (at = under; next_under(&at, &token, &path); at += token + path) {
+		redis_addf(w, "%.*s", path, at + token);
+		redis_addf(w, "%.*s", token, at);
+	}
+	for (l = first; l != NULL; l = l->next) {
 		redis_adds(w, l->path);
 		redis_adds(w, is_lost(l) ? "lost" : l->token);
 	}

@@ -302,6 +302,12 @@ store_lock_held(struct store_lock *l, struct err *e)
 	return l->store->be->lock_held != NULL ? l->store->be->lock_held(l->lock, e) : 0;
 }
 
+char *
+store_lock_token(const struct store_lock *l)
+{
+	return l->store->be->lock_token != NULL ? l->store->be->lock_token(l->lock) : NULL;
+}
+
 void
 store_unlock(struct store_lock *l)
 {

@@ -45,6 +45,7 @@ struct store_options {
 	unsigned timeout_ms;		/* how long to wait for other writers, or for a server; 0 means 10 000 */
 	const char *password;		/* for a server; borrowed during store_open; may be NULL */
 	bool lock;			/* ?lock=1 */
+	const char *under;		/* what store_lock_token gave to the process that started us; borrowed during store_open; may be NULL */
 };
 
 /*
@@ -168,6 +169,12 @@ void store_unlock(struct store_lock *l);	/* NULL is allowed; not after store_clo
  * off for so long. From then on every change through this store is ERR_BUSY, until the lock is let go.
  */
 int store_lock_held(struct store_lock *l, struct err *e);
+
+/*
+ * For a child that changes the same store while we hold the lock: with it in `under` each change of the child's is ERR_BUSY, too, once
+ * the lock is lost, though we be stopped and cannot tell. To be freed; NULL where a lock is not lost.
+ */
+char *store_lock_token(const struct store_lock *l);
 
 /*
  * Watching the file at path, or all below it; neither need be there. From when store_watch returns every change is
