@@ -207,3 +207,33 @@ has_replica() {
 	output_is $'1\n2\n3'
 	[ "$(redis-cli -p "${ports[3]}" ROLE | head -n 1)" = master ]
 }
+
+@test "a lock excludes others for as long as its holder lives, whichever node they came through, also when the keys are moved" {
+	export AG2_STORE="$first?prefix={a}"
+	ag2-store write /x <<<1
+	owner '{a}'
+	AG2_STORE="redis://127.0.0.1:$other?prefix={a}" ag2-store lock /l -- sh -c 'echo $$; exec sleep 100' >out 2>said & holder=$!
+	wait_for 10 test -s out
+	for p in "${ports[@]}"; do
+		run -75 ag2-store -s "redis://127.0.0.1:$p?prefix={a}" lock -w 1 /l -- true
+	done
+	redis-cli -p "$other" CLUSTER SETSLOT "$slot" IMPORTING "$from" >/dev/null
+	redis-cli -p "$port" CLUSTER SETSLOT "$slot" MIGRATING "$to" >/dev/null
+	redis-cli -p "$port" CLUSTER GETKEYSINSLOT "$slot" 100 | while IFS= read -r key; do
+		redis-cli -p "$port" MIGRATE 127.0.0.1 "$other" "$key" 0 5000 </dev/null
+	done
+	redis-cli -p "$other" CLUSTER SETSLOT "$slot" NODE "$to"
+	redis-cli -p "$port" CLUSTER SETSLOT "$slot" NODE "$to"
+	run -75 ag2-store lock -w 1.5 /l -- true
+	kill -0 "$holder"
+	[ ! -s said ]
+	kill "$holder"
+	wait "$holder" || true
+	ag2-store lock -w 10 /l -- true
+	# The death of one that is seen frees it at once.
+	ag2-store lock /l -- sh -c 'echo again; exec sleep 100' >out 2>said & holder=$!
+	wait_for 10 grep -q again out
+	kill -KILL "$holder"
+	wait "$holder" || true
+	ag2-store lock -w 20 /l -- true
+}

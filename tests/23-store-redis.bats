@@ -452,6 +452,7 @@ kept" ]
 	wait "$holder"
 	[ ! -s said ]
 	for again in redis_start true; do
+		: >out
 		ag2-store -s "$url?timeout=100" lock --ttl 1 /l -- sh -c 'echo held; exec sleep 60' >out 2>said & holder=$!
 		wait_for 5 grep -q held out
 		redis_stop

@@ -1,8 +1,9 @@
 /*
  * A key with the holder's token that expires, and a thread with a connection of its own that renews it while it is held.
  * A process that dies lets go of it: whoever waits sees that the connection, which is named after the holder, has gone,
- * and takes the key away when it stays away. Where connections cannot be seen (a proxy, a user who may not list them)
- * only the time to live ends a lock; its holder finds out, and the token says so.
+ * and takes the key away when it stays away. That can be seen only at the server where the holder was connected, whose id the
+ * token has: not at the one that a cluster has moved the key to, nor at one that was started anew. There, and where
+ * connections cannot be seen at all (a proxy, a user who may not list them), only the time to live ends a lock.
  */
 #include "store/redis.h"
 
@@ -19,6 +20,8 @@
 
 #define LOCK_TTL_MS	60000
 #define DEAD_SECONDS	0.5		/* how long a holder's connection is missed before it counts as dead */
+#define ASK_SECONDS	1.0		/* how long a server is asked whether a lock whose time is over is ours yet */
+#define SEEN		" seen "
 
 struct redis_lock {
 	struct redis_lock *next;
@@ -33,7 +36,7 @@ struct keeper {
 	struct redis_store *s;
 	struct redis_link *link;	/* the thread's, once it runs */
 	char name[48];
-	bool seen;			/* its connection is in the server's list */
+	char *server;			/* whose list its connection is in; NULL: it cannot be seen */
 	pthread_t thread;
 	pthread_mutex_t mutex;		/* for what follows */
 	int wake[2];
@@ -63,19 +66,42 @@ is_connected(struct redis_link *l, const char *name, double until)
 	return there;
 }
 
-/* Renews one lock; the thread only. The lock is not touched, for it may be let go of meanwhile. */
+/* The server's id, another each time that it is started; to be freed. NULL when it does not say. */
+static char *
+server_id(struct redis_link *l, double until)
+{
+	static const char line[] = "run_id:";
+	struct redis_words w = { 0 };
+	const char *at = NULL;
+	char *id = NULL;
+	redisReply *r;
+
+	redis_adds(&w, "INFO");
+	redis_adds(&w, "server");
+	r = redis_call(l, &w, until, NULL);
+	redis_words_release(&w);
+	if (r != NULL && r->str != NULL)
+		at = strstr(r->str, line);
+	if (at != NULL)
+		id = xmemdup0(at + strlen(line), strcspn(at + strlen(line), "\r\n"));
+	if (r != NULL)
+		freeReplyObject(r);
+	return id;
+}
+
+/* 1 when the lock is ours for as long again, 0 when it is not ours, -1 when the server cannot be asked. */
 static int
-renew(struct keeper *k, const char *path, const char *token, int64_t ttl_ms, double until)
+renew(struct redis_store *s, struct redis_link *link, const char *path, const char *token, int64_t ttl_ms, double until)
 {
 	struct redis_words w = { 0 };
 	redisReply *r;
 	int held = -1;
 
-	redis_adds(&w, k->s->prefix);
+	redis_adds(&w, s->prefix);
 	redis_adds(&w, path);
 	redis_adds(&w, token);
 	redis_addf(&w, "%lld", (long long)ttl_ms);
-	r = redis_run(k->link, REDIS_RENEW, &w, until, NULL);
+	r = redis_run(link, REDIS_RENEW, &w, until, NULL);
 	if (r != NULL && r->type == REDIS_REPLY_INTEGER)
 		held = r->integer == 1;
 	if (r != NULL)
@@ -113,6 +139,7 @@ next_due(struct keeper *k, double *when)
 	return first;
 }
 
+/* For the thread. The lock may be let go of meanwhile. */
 static void
 renew_due(struct keeper *k, struct redis_lock *l)
 {
@@ -122,7 +149,7 @@ renew_due(struct keeper *k, struct redis_lock *l)
 	int held;
 
 	pthread_mutex_unlock(&k->mutex);
-	held = renew(k, path, token, ttl_ms, until);
+	held = renew(k->s, k->link, path, token, ttl_ms, until);
 	pthread_mutex_lock(&k->mutex);
 	if ((l = lock_with(k, token)) != NULL) {
 		if (held == 1)
@@ -203,7 +230,9 @@ make_keeper(struct redis_store *s, struct err *e)
 		return err_sys(e, "cannot make a pipe");
 	}
 	k->link = redis_link_new(&s->place, k->name);
-	k->seen = is_connected(k->link, k->name, redis_deadline(s)) == 1;
+	renew(s, k->link, "/", "", 1, redis_deadline(s));	/* nothing; but of a cluster we are then where the locks are */
+	if (is_connected(k->link, k->name, redis_deadline(s)) == 1)
+		k->server = server_id(k->link, redis_deadline(s));
 	pthread_mutex_init(&k->mutex, NULL);
 	if ((rc = start_thread(k)) == 0) {
 		s->keeper = k;
@@ -212,6 +241,7 @@ make_keeper(struct redis_store *s, struct err *e)
 	redis_link_free(k->link);
 	close(k->wake[0]);
 	close(k->wake[1]);
+	free(k->server);
 	free(k);
 	return err_set(e, ERR_IO, "cannot start a thread: %s", strerror(rc));
 }
@@ -240,6 +270,7 @@ redis_free_keeper(struct redis_store *s)
 	pthread_mutex_destroy(&k->mutex);
 	close(k->wake[0]);
 	close(k->wake[1]);
+	free(k->server);
 	free(k);
 }
 
@@ -324,18 +355,20 @@ take(struct redis_store *s, const char *path, const char *token, int64_t ttl_ms,
 	return *holder == NULL;
 }
 
-/* "CONNECTION COUNT seen": the holder's connection, when it has gone although such ones can be seen, ours for instance. */
+/* "CONNECTION COUNT seen SERVER": the connection has gone from that server, where it could be seen, as we look there. */
 static bool
 seems_dead(struct redis_store *s, const char *holder)
 {
-	const char *space = strchr(holder, ' '), *seen = strstr(holder, " seen");
-	char *name;
+	const char *space = strchr(holder, ' '), *seen = strstr(holder, SEEN);
+	char *name, *id = NULL;
 	bool dead;
 
-	if (!s->keeper->seen || space == NULL || seen == NULL || seen[5] != '\0')
+	if (space == NULL || seen == NULL)
 		return false;
 	name = xmemdup0(holder, (size_t)(space - holder));
-	dead = is_connected(s->link, name, redis_deadline(s)) == 0;
+	dead = is_connected(s->link, name, redis_deadline(s)) == 0 && (id = server_id(s->link, redis_deadline(s))) != NULL &&
+	    strcmp(id, seen + strlen(SEEN)) == 0;
+	free(id);
 	free(name);
 	return dead;
 }
@@ -388,13 +421,15 @@ redis_lock(void *self, const char *path, int64_t ttl_ms, int64_t wait_ms, void *
 	struct redis_store *s = self;
 	double until, since = 0, from, pause = 0.005;
 	char *token, *missed = NULL;
+	const char *server;
 	int rc;
 
 	if (ttl_ms <= 0)
 		ttl_ms = LOCK_TTL_MS;
 	if (make_keeper(s, e) < 0)
 		return -1;
-	token = xasprintf("%s %llu%s", s->keeper->name, (unsigned long long)++s->keeper->count, s->keeper->seen ? " seen" : "");
+	server = s->keeper->server;
+	token = xasprintf("%s %llu%s%s", s->keeper->name, (unsigned long long)++s->keeper->count, server != NULL ? SEEN : "", server != NULL ? server : "");
 	until = clock_monotonic() + (double)wait_ms / 1e3;
 	for (;;) {
 		from = clock_monotonic();
@@ -414,11 +449,35 @@ redis_lock(void *self, const char *path, int64_t ttl_ms, int64_t wait_ms, void *
 	return rc < 0 ? -1 : err_set(e, ERR_BUSY, "%s: held by another process", path);
 }
 
+/* Beyond its time the lock may be another's, though the thread has not found out yet: we may just have been woken, too. */
+static void
+make_sure(struct redis_lock *l)
+{
+	struct keeper *k = l->keeper;
+	double from = clock_monotonic(), sure_until;
+	int held;
+
+	pthread_mutex_lock(&k->mutex);
+	sure_until = l->sure_until;
+	pthread_mutex_unlock(&k->mutex);
+	if (from < sure_until)
+		return;
+	held = renew(k->s, k->s->link, l->path, l->token, l->ttl_ms, from + ASK_SECONDS);
+	pthread_mutex_lock(&k->mutex);
+	if (held == 1)
+		l->sure_until = from + (double)l->ttl_ms / 1e3;
+	else
+		l->lost = true;
+	pthread_mutex_unlock(&k->mutex);
+}
+
 int
 redis_lock_held(void *lock, struct err *e)
 {
 	struct redis_lock *l = lock;
 
+	if (!is_lost(l))
+		make_sure(l);
 	return is_lost(l) ? err_set(e, ERR_BUSY, "the lock on '%s' was lost", l->path) : 0;
 }
 

@@ -803,7 +803,7 @@ locking(void)
 	other = shared ? opened(STORE_WRITE) : s;
 	ok(store_lock(s, "/lock/me", 60000, 0, &a, &e) == 0, "%s: a path that is not there can be locked: %s", kind, e.msg);
 	ok(store_lock(other, "lock//me/", 60000, 0, &b, &e) == -1 && e.code == ERR_BUSY, "%s: once: %s", kind, e.msg);
-	ok(store_lock(other, "/lock/me", 60000, 60, &b, &e) == -1 && e.code == ERR_BUSY, "%s: waiting ends", kind);
+	ok(store_lock(other, "/lock/me", 60000, 1200, &b, &e) == -1 && e.code == ERR_BUSY, "%s: waiting ends", kind);
 	ok(store_lock(other, "/lock", 60000, 0, &b, &e) == 0, "%s: another path is free", kind);
 	store_unlock(b);
 	ok(store_write(other, "/lock/me", "x", 1, &e) == 0, "%s: a write does not heed it", kind);
