@@ -30,18 +30,16 @@ static const struct {
 	{ "counter", "CREATE TABLE counter(version INTEGER NOT NULL)" },
 	{ "entries",
 	"CREATE VIEW entries(path, content, version) AS\n"
-	"SELECT path, (\n"
-	"\tSELECT CASE length(c) WHEN size THEN c ELSE (\n"
-	"\t\tWITH RECURSIVE r(n, c) AS (\n"
-	"\t\t\tSELECT 0, x'' UNION ALL\n"
-	"\t\t\tSELECT n + length(data), CAST(r.c || data AS BLOB) FROM r JOIN segments\n"
-	"\t\t\tON segments.id = (files.id << 40) + base + n WHERE data <> x''\n"
-	"\t\t) SELECT r.c FROM r ORDER BY n DESC LIMIT 1\n"
-	"\t) END FROM (\n"
-	"\t\tSELECT COALESCE(CAST(group_concat(data, '') AS BLOB), x'') AS c FROM (SELECT data FROM segments\n"
-	"\t\tWHERE id BETWEEN files.id << 40 AND files.id << 40 | 1099511627775 ORDER BY id)\n"
-	"\t)\n"
-	"), version FROM files" },
+	"SELECT path, COALESCE((\n"
+	"\tSELECT CASE length(CAST(group_concat(data, '') AS BLOB)) WHEN size THEN CAST(group_concat(data, '') AS BLOB) END\n"
+	"\tFROM (SELECT data FROM segments WHERE id BETWEEN files.id << 40 AND files.id << 40 | 1099511627775 ORDER BY id)\n"
+	"), (\n"
+	"\tWITH RECURSIVE r(n, c) AS (\n"
+	"\t\tSELECT 0, x'' UNION ALL\n"
+	"\t\tSELECT n + length(data), CAST(r.c || data AS BLOB) FROM r JOIN segments\n"
+	"\t\tON segments.id = (files.id << 40) + base + n WHERE data <> x''\n"
+	"\t) SELECT r.c FROM r ORDER BY n DESC LIMIT 1\n"
+	")), version FROM files" },
 	{ "entries_insert",
 	"CREATE TRIGGER entries_insert INSTEAD OF INSERT ON entries BEGIN\n"
 	"\tUPDATE counter SET version = version + 1;\n"
