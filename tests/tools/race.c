@@ -10,6 +10,8 @@
  * The second prints the greatest resident memory of a run. Standard input and output are /dev/null; for a pipeline the
  * program is sh. A program that fails makes race fail: exit 1.
  */
+#include "lib/figure.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -66,14 +68,6 @@ measure(char **argv)
 	return (struct took){ now() - from, usage.ru_maxrss / 1024.0, seconds(usage.ru_utime) + seconds(usage.ru_stime) };
 }
 
-static int
-by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double
 median_ratio(char **first, char **second, long rounds, int processor)
 {
@@ -93,8 +87,7 @@ median_ratio(char **first, char **second, long rounds, int processor)
 			b = measure(second);
 		ratios[i] = processor ? a.processor / b.processor : a.seconds / b.seconds;
 	}
-	qsort(ratios, rounds, sizeof *ratios, by_size);
-	median = ratios[rounds / 2];
+	median = quantile(ratios, (size_t)rounds, 0.5);
 	free(ratios);
 	return median;
 }
@@ -122,12 +115,6 @@ second_of(char **argv)
 			return argv + 1;
 		}
 	return argv;
-}
-
-static void
-report(double got, double target, const char *unit, const char *label)
-{
-	printf("%8.2f%-3s <= %-4g %-5s %s\n", got, unit, target, got <= target ? "ok" : "MISS", label);
 }
 
 static int
@@ -165,8 +152,8 @@ main(int argc, char **argv)
 	    posix_spawn_file_actions_addopen(&null_files, 1, "/dev/null", O_WRONLY, 0))
 		return 1;
 	if (ratio > 0)
-		report(median_ratio(argv, second, rounds, processor), ratio, "", label);
+		figure(median_ratio(argv, second, rounds, processor), "", ratio, label);
 	else
-		report(greatest_rss(argv, rounds), megabytes, " MB", label);
+		figure(greatest_rss(argv, rounds), " MB", megabytes, label);
 	return fclose(stdout) ? 74 : 0;
 }

@@ -19,6 +19,7 @@
  * With -u the server itself may go away and come back: a change that is told to be of unknown outcome ends its writer, as
  * if it had been killed, and a reader tries again.
  */
+#include "lib/figure.h"
 #include "lib/hammer.h"
 
 #include "base/alloc.h"
@@ -915,14 +916,6 @@ check(struct store *s, struct counts *c)
 			c->acked[(unsigned char)lanes[k].acks[i].kind]++;
 }
 
-static int
-by_size(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* How long appends took, in microseconds. */
 static void
 append_times(double *p50, double *p99)
@@ -936,10 +929,8 @@ append_times(double *p50, double *p99)
 				all = xgrow(all, n, &cap, sizeof(*all));
 				all[n++] = lanes[k].acks[i].seconds * 1e6;
 			}
-	if (n > 0)
-		qsort(all, n, sizeof(*all), by_size);
-	*p50 = n > 0 ? all[n / 2] : 0;
-	*p99 = n > 0 ? all[n * 99 / 100] : 0;
+	*p50 = quantile(all, n, 0.5);
+	*p99 = quantile(all, n, 0.99);
 	free(all);
 }
 
@@ -949,13 +940,18 @@ report(const struct counts *c)
 	size_t acked = c->acked[APPEND] + c->acked[WRITE] + c->acked[COMMIT] + c->acked[TAKE], looks = atomic_load(&shared->looks);
 	size_t halves = c->torn + atomic_load(&shared->halves), fell = atomic_load(&shared->fell);
 	double p50, p99;
+	char label[120];
 
 	append_times(&p50, &p99);
 	say("%zu acknowledged (%zu appends, %zu writes, %zu commits, %zu compactions), %zu killed, %zu unsure, %zu there and not acknowledged, %zu looks\n",
 	    acked, c->acked[APPEND], c->acked[WRITE], c->acked[COMMIT], c->acked[TAKE], c->kills, c->unsure, c->extra, looks);
 	say("lost %zu, twice %zu, elsewhere %zu, halves read %zu, versions fallen %zu\n", c->lost, c->twice, c->elsewhere, halves, fell);
-	if (p50 > 0)
+	if (p50 > 0 && o.every > 0)
 		say("an append: p50 %.0f us, p99 %.0f us, %.0f times as much\n", p50, p99, p99 / p50);
+	snprintf(label, sizeof(label), "the slowest of a hundred appends (%.1f ms) by the median (%.1f ms)", p99 / 1e3, p50 / 1e3);
+	if (p50 > 0 && o.every == 0)
+		figure(p99 / p50, "", 50, label);
+	fflush(stdout);
 	return c->lost + c->twice + c->elsewhere + halves + fell == 0 ? 0 : 1;
 }
 
