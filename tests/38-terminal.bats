@@ -47,6 +47,7 @@ setup() {
 	ln -s /nowhere "links/$E/link"
 	tar -cf links.tar links
 	events >events.jsonl
+	sed -n 2p events.jsonl >call.jsonl
 	{ cat events.jsonl; printf '{"type": "X%s", "data": {}\n' "$E"; } >torn.jsonl
 	printf 'keep\n' >text
 	printf '#!/bin/sh\n[ "$1" != --schema ] || { printf "%%s" "$E" >&2; exit 3; }\n' >tool
@@ -160,6 +161,8 @@ rows() {
 		json ag2-ask -m openai:gpt-5 -n --stream open hello
 		json ag2-ask -m anthropic:m -n --stream open hello
 		err ag2-ask -m gemini:m -n --stream open --compare "no$E" hello
+		err ag2-ask -v --max-rounds 1 -m 'exec:cat >/dev/null; cat call.jsonl' hello </dev/null
+		json ag2-ask --max-rounds 1 --events -m 'exec:cat >/dev/null; cat call.jsonl' hello </dev/null
 		err ag2-ask -m "$E" hello <text
 		err ag2-ask -m "exec:cat >/dev/null; exit 3; : $E" hello </dev/null
 		none ag2-ask -m "openai:$E" --replay cassette hello </dev/null
