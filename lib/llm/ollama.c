@@ -17,26 +17,11 @@ struct body {
 	struct json_object *called;	/* the ids of the last response's calls, in their order */
 };
 
-static void
-open_message(struct body *b, const char *role)
-{
-	put_comma(b->out);
-	buf_addf(b->out, "{\"role\":\"%s\"", role);
-}
-
 static int
-text_message(struct body *b, const char *role, const char *text, size_t len)
+summary(void *arg, const char *text, size_t len, struct err *e)
 {
-	open_message(b, role);
-	put_member(b->out, "content", text, len);
-	buf_adds(b->out, "}");
+	put_text_message(((struct body *)arg)->out, "user", text, len);
 	return 0;
-}
-
-static int
-summary(void *b, const char *text, size_t len, struct err *e)
-{
-	return text_message(b, "user", text, len);
 }
 
 /* Parts taken apart: all text joined by newlines, text documents included; all images in a list. */
@@ -73,7 +58,7 @@ request(void *arg, struct json_object *parts, struct err *e)
 	struct parts to = { b, BUF_INIT, BUF_INIT, 0, false };
 	int rc = each_part(b->r, parts, take_part, &to, e);
 
-	open_message(b, "user");
+	put_message(b->out, "user");
 	put_member(b->out, "content", to.text.data, to.text.len);
 	if (to.images.len > 0) {
 		put_name(b->out, "images");
@@ -117,7 +102,7 @@ response(void *arg, struct json_object *data, struct err *e)
 	note_called(b, calls, n);
 	if (text == NULL && n == 0)
 		return 0;
-	open_message(b, "assistant");
+	put_message(b->out, "assistant");
 	put_member(b->out, "content", text, len);
 	put_tool_calls(b->out, calls, tool_call, b->r->as_ag2);
 	buf_adds(b->out, "}");
@@ -135,7 +120,7 @@ result(struct body *b, struct json_object *result, struct err *e)
 		buf_reset(&to.text);
 		buf_adds(&to.text, NO_OUTPUT);
 	}
-	open_message(b, "tool");
+	put_message(b->out, "tool");
 	if (name != NULL && !b->r->as_ag2)
 		put_member_str(b->out, "tool_name", name);
 	put_member(b->out, "content", to.text.data, to.text.len);
@@ -181,7 +166,7 @@ system_messages(struct body *b)
 
 	for (i = 0; i < r->prompts_n; i++)
 		if (r->prompts[i].len > 0 || r->as_ag2)
-			text_message(b, "system", r->prompts[i].data, r->prompts[i].len);
+			put_text_message(b->out, "system", r->prompts[i].data, r->prompts[i].len);
 }
 
 static void

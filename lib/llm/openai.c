@@ -14,21 +14,6 @@ struct body {
 };
 
 static void
-open_message(struct body *b, const char *role)
-{
-	put_comma(b->out);
-	buf_addf(b->out, "{\"role\":\"%s\"", role);
-}
-
-static void
-text_message(struct body *b, const char *role, const char *text, size_t len)
-{
-	open_message(b, role);
-	put_member(b->out, "content", text, len);
-	buf_adds(b->out, "}");
-}
-
-static void
 system_message(struct body *b)
 {
 	const struct llm_request *r = b->r;
@@ -36,7 +21,7 @@ system_message(struct body *b)
 
 	put_prompts(&text, r);
 	if (r->prompts_n > 0 && (text.len > 0 || r->as_ag2))
-		text_message(b, "system", text.data, text.len);
+		put_text_message(b->out, "system", text.data, text.len);
 	buf_release(&text);
 }
 
@@ -135,16 +120,16 @@ request(void *arg, struct json_object *parts, struct err *e)
 	struct body *b = arg;
 	int rc;
 
-	open_message(b, "user");
+	put_message(b->out, "user");
 	rc = content(b, parts, user_item, e);
 	buf_adds(b->out, "}");
 	return rc;
 }
 
 static int
-summary(void *b, const char *text, size_t len, struct err *e)
+summary(void *arg, const char *text, size_t len, struct err *e)
 {
-	text_message(b, "user", text, len);
+	put_text_message(((struct body *)arg)->out, "user", text, len);
 	return 0;
 }
 
@@ -171,7 +156,7 @@ response(void *arg, struct json_object *data, struct err *e)
 
 	if (text == NULL && n == 0)
 		return 0;
-	open_message(b, "assistant");
+	put_message(b->out, "assistant");
 	if (text != NULL)
 		put_member(b->out, "content", text, len);
 	else
@@ -188,7 +173,7 @@ result(void *arg, struct json_object *result, struct err *e)
 	struct json_object *parts = result_parts(result);
 	int rc = 0;
 
-	open_message(b, "tool");
+	put_message(b->out, "tool");
 	put_member_of(b->out, "tool_call_id", result, "parent_id");
 	if (says_nothing(parts) && !b->r->as_ag2)
 		put_member_str(b->out, "content", NO_OUTPUT);

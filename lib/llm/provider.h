@@ -105,6 +105,9 @@ void put_string(struct buf *out, const char *text, size_t len);	/* a JSON string
 void put_member(struct buf *out, const char *name, const char *text, size_t len);	/* "name":"text" */
 void put_member_str(struct buf *out, const char *name, const char *text);
 void put_member_of(struct buf *out, const char *name, struct json_object *obj, const char *key);	/* what obj has under key, "" for nothing */
+/* A message that is an object with a role: begun, and a whole one that is a text. */
+void put_message(struct buf *out, const char *role);
+void put_text_message(struct buf *out, const char *role, const char *text, size_t len);
 /* A value without its members that are null, at any depth: clients' objects are logged with them. */
 void put_sparse(struct buf *out, struct json_object *value);
 /* All prompts in one, joined by newlines. */

@@ -47,6 +47,22 @@ put_member_of(struct buf *out, const char *name, struct json_object *obj, const 
 	put_member(out, name, text, len);
 }
 
+void
+put_message(struct buf *out, const char *role)
+{
+	put_comma(out);
+	buf_adds(out, "{");
+	put_member_str(out, "role", role);
+}
+
+void
+put_text_message(struct buf *out, const char *role, const char *text, size_t len)
+{
+	put_message(out, role);
+	put_member(out, "content", text, len);
+	buf_adds(out, "}");
+}
+
 static struct json_object *
 sparse(struct json_object *value)
 {
