@@ -13,6 +13,11 @@ demo() {
 	store=$(sed -n 's/^It is all still there: export AG2_STORE=//p' first.out)
 	run -0 ag2-store -s "$store" cat /memory/working.md
 	has 'due on the 30th'
+	has 'Asked on Friday'
+	run -0 ag2-store -s "$store" history /memory/working.md
+	[ "${#lines[@]}" -eq 1 ]
+	run -0 ag2-store -s "$store" log cat --current monday
+	[ "${#lines[@]}" -lt "$(ag2-store -s "$store" log cat monday | wc -l)" ]
 	run -0 ag2-store -s "$store" cat /log/friday.jsonl
 	hasnt 'the 30th'
 	run -0 ag2-store -s "$store" cat /artifacts/friday.md
@@ -46,7 +51,7 @@ demo() {
 	ag2-assemble --prompt "$prompt" working-memory <events >assembled
 	run -69 ag2-ask --events <assembled
 	has 'no recorded answer fits'
-	printf '%s\n' '- Runs again after a knee injury: 3 km on Monday, slow' \
+	printf '%s\n%s\n%s' '- Runs again after a knee injury: 3 km on Monday, slow' \
 		'- Chapter two: due on the 30th; begins with the figure captions' \
 		'- Twenty minutes before mail suit best' | ag2-store write /memory/working.md
 	ag2-assemble --prompt "$prompt" working-memory <events >assembled
