@@ -255,21 +255,37 @@ do_commit(struct writer *w, const struct change *c, struct ack *a)
 	buf_release(&own);
 }
 
+static bool
+is_there(struct store *s, size_t segment)
+{
+	struct err e = ERR_INIT;
+	char *path = segment_path(segment);
+	int there = store_stat(s, path, NULL, &e);
+
+	if (there < 0)
+		refused(&e);
+	free(path);
+	return there > 0;
+}
+
+/* They are numbered from 1 without a gap, and none goes away. */
 static size_t
 count_segments(struct store *s)
 {
-	struct err e = ERR_INIT;
-	size_t n = 0;
-	char *path;
-	int there;
+	size_t there = 0, not_there = 1, mid;
 
-	do {
-		path = segment_path(++n);
-		if ((there = store_stat(s, path, NULL, &e)) < 0)
-			refused(&e);
-		free(path);
-	} while (there);
-	return n - 1;
+	while (is_there(s, not_there)) {
+		there = not_there;
+		not_there *= 2;
+	}
+	while (there + 1 < not_there) {
+		mid = there + (not_there - there) / 2;
+		if (is_there(s, mid))
+			there = mid;
+		else
+			not_there = mid;
+	}
+	return there;
 }
 
 /* Somebody else may have done it meanwhile: then it is nothing. */
