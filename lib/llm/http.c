@@ -7,11 +7,13 @@
 #include "event/json.h"
 #include "llm/quote.h"
 
+#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -62,17 +64,22 @@ url_part(CURLU *u, CURLUPart part)
 	return copy;
 }
 
-static bool
-all_digits_and_dots(const char *s)
-{
-	return strspn(s, "0123456789.") == strlen(s);
-}
-
+/* An address, not a name that begins as one: a resolver might look that up elsewhere. IPv6 stands in brackets. */
 static bool
 is_loopback(const char *host)
 {
-	return strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
-	    (strncmp(host, "127.", 4) == 0 && all_digits_and_dots(host));
+	char text[INET6_ADDRSTRLEN + 2];
+	struct in6_addr six;
+	struct in_addr four;
+
+	if (strcasecmp(host, "localhost") == 0)
+		return true;
+	if (inet_pton(AF_INET, host, &four) == 1)
+		return ntohl(four.s_addr) >> 24 == 127;
+	if (host[0] != '[' || strlen(host) >= sizeof(text))
+		return false;
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(host + 1, "]"), host + 1);
+	return inet_pton(AF_INET6, text, &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
 }
 
 static int

@@ -395,6 +395,12 @@ configured(void)
 	config.base_url = (char *)"http://127.evil.example/v1";
 	ask(true);
 	ok(got.rc == -1 && got.e.code == ERR_CONFIG, "nor to a name that looks like loopback: %s", got.e.msg);
+	config.base_url = (char *)"http://127.0.0.1.1/v1";
+	ask(true);
+	ok(got.rc == -1 && got.e.code == ERR_CONFIG, "all of digits, too: %s", got.e.msg);
+	config.base_url = (char *)"http://[::1]:1/v1";
+	ask(true);
+	ok(got.rc == -1 && got.e.code == ERR_UNAVAIL, "but to this host by IPv6: %s", got.e.msg);
 	config.base_url = (char *)"https://me:secret-pw@example.com/v1";
 	ask(true);
 	ok(got.rc == -1 && got.e.code == ERR_CONFIG && strstr(got.e.msg, "secret-pw") == NULL, "no credentials in a URL: %s", got.e.msg);
