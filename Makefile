@@ -134,5 +134,5 @@ clean:
 	rm -rf build
 
 .PHONY: all tests tests-asan check check-asan soak lint lint-man lint-sh bench install uninstall clean
-.SECONDARY:
+.PRECIOUS: $(BUILD)/%.o
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
