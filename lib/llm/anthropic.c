@@ -39,6 +39,7 @@ struct body {
 	bool in_result;			/* of a tool */
 	struct buf own;			/* blocks of the provider's tools, for the response that comes behind them */
 	size_t answer_end;		/* where the last assistant's message ends */
+	size_t results_from, results_end;	/* the content of the last message of results, and where that message ends */
 	struct json_object *called;	/* id: its toolset_name, or null */
 	struct json_object *resolved;	/* ids that have a result */
 };
@@ -281,6 +282,22 @@ tool_result(struct body *b, struct buf *blocks, struct json_object *result, cons
 	return rc;
 }
 
+/* The message of results that goes on, also where they are logged in several containers; AG2 has one for each. */
+static void
+put_results(struct body *b, const struct buf *blocks)
+{
+	if (b->results_end == b->out->len && !b->unstable && !b->r->as_ag2) {
+		b->out->len -= 2;	/* ]} */
+		buf_addf(b->out, ",%s]", blocks->data);
+	} else {
+		open_message(b, "user");
+		b->results_from = b->out->len;
+		buf_addf(b->out, "[%s]", blocks->data);
+	}
+	close_user(b, b->results_from);
+	b->results_end = b->out->len;
+}
+
 /*
  * All results of a round in one message; one without its call is refused by the API and left out, though AG2 keeps them where
  * there is no call at all.
@@ -293,7 +310,7 @@ results(void *arg, struct json_object *const *items, size_t n, struct err *e)
 	struct buf blocks = BUF_INIT;
 	struct json_object *toolset;
 	const char *id;
-	size_t i, from;
+	size_t i;
 	int rc = 0;
 
 	buf_reset(&b->own);
@@ -303,12 +320,8 @@ results(void *arg, struct json_object *const *items, size_t n, struct err *e)
 		if (id != NULL && (json_object_object_get_ex(b->called, id, &toolset) || all))
 			rc = tool_result(b, &blocks, items[i], json_object_get_string(toolset), e);
 	}
-	if (rc == 0 && blocks.len > 0) {
-		open_message(b, "user");
-		from = b->out->len;
-		buf_addf(b->out, "[%s]", blocks.data);
-		close_user(b, from);
-	}
+	if (rc == 0 && blocks.len > 0)
+		put_results(b, &blocks);
 	buf_release(&blocks);
 	return rc;
 }

@@ -182,6 +182,8 @@ rounds(void)
 {
 	const char *const *turned = LINES(REQUEST("q"), CALLS("null", CALL("a", "{}") ", " CALL("b", "[1]") ", " CALL("c", "{\\\"x\\\"")),
 	    RESULTS(RESULT("c", "third") ", " RESULT("a", "first") ", " ANSWERS("ToolErrorEvent", "b", TEXT("second"))));
+	const struct llm_config cached = { .provider = (char *)"anthropic", .model = (char *)"m", .temperature = -1, .cache = true };
+	const char *const *apart = LINES(CALLS("null", CALL("a", "{}") ", " CALL("b", "{}")), RESULTS(RESULT("a", "1")), RESULTS(RESULT("b", "2")));
 	const char *const *orphan = LINES(REQUEST("q"), RESULTS(RESULT("gone", "1"))), *const *empty = LINES(CALLS("null", CALL("c", "")), RESULTS(RESULT("c", "1")));
 #define L_CALLS(c) "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"assistant\",\"content\":\"\",\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":{}}}," \
 	"{\"function\":{\"name\":\"f\",\"arguments\":{\"value\":[1]}}},{\"function\":{\"name\":\"f\",\"arguments\":{\"value\":\"" c "\"}}}]},"
@@ -192,6 +194,12 @@ rounds(void)
 	    "{\"type\":\"tool_use\",\"id\":\"b\",\"name\":\"f\",\"input\":{\"value\":[1]}},{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":{\"value\":\"{\\\"x\\\"\"}}]},"
 	    "{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"c\",\"content\":\"third\"},{\"type\":\"tool_result\",\"tool_use_id\":\"a\",\"content\":\"first\"},"
 	    "{\"type\":\"tool_result\",\"tool_use_id\":\"b\",\"content\":\"second\",\"is_error\":true}]}]", "an error is one by its class, too");
+	sent_to("gemini", false, apart, "[{\"parts\":[{\"functionCall\":{\"args\":{},\"id\":\"a\",\"name\":\"f\"}},{\"functionCall\":{\"args\":{},\"id\":\"b\",\"name\":\"f\"}}],\"role\":\"model\"},"
+	    "{\"parts\":[{\"functionResponse\":{\"id\":\"a\",\"name\":\"f\",\"response\":{\"result\":\"1\"}}},{\"functionResponse\":{\"id\":\"b\",\"name\":\"f\",\"response\":"
+	    "{\"result\":\"2\"}}}],\"role\":\"user\"}]", "results of a round stand together");
+	sent(&cached, false, apart, "[{\"role\":\"assistant\",\"content\":[{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}},{\"type\":\"tool_use\",\"id\":\"b\","
+	    "\"name\":\"f\",\"input\":{}}]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"a\",\"content\":\"1\"},"
+	    "{\"type\":\"tool_result\",\"tool_use_id\":\"b\",\"content\":\"2\",\"cache_control\":{\"type\":\"ephemeral\"}}]}]", "for anthropic, too, with one mark");
 	sent_to("anthropic", true, orphan, "[{\"role\":\"user\",\"content\":\"q\"},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"tool_use_id\":\"gone\",\"content\":\"1\"}]}]",
 	    "AG2 keeps results where there is no call at all");
 	sent_to("anthropic", false, orphan, "[{\"role\":\"user\",\"content\":\"q\"}]", "we do not");

@@ -320,7 +320,7 @@ take_anthropic(struct talk *t, struct json_object *m)
 {
 	struct json_object *content = json_get(m, "content"), *one;
 	const char *type;
-	size_t i, results = 0;
+	size_t i;
 
 	if (empty_content(content))
 		t->wrong = "an empty message in a body";
@@ -328,12 +328,10 @@ take_anthropic(struct talk *t, struct json_object *m)
 		one = json_object_array_get_idx(content, i);
 		type = json_get_text(one, "type", NULL);
 		check_block(t, one);
-		if (strcmp(type, "tool_result") == 0) {
+		if (strcmp(type, "tool_result") == 0)
 			take_answer(t, json_get_text(one, "tool_use_id", NULL));
-			results++;
-		}
 	}
-	if (results == 0 && json_object_object_length(t->calls) > 0)
+	if (json_object_object_length(t->calls) > 0)
 		t->wrong = "a call in a body without its results";
 	for (i = 0; i < length(content); i++) {
 		one = json_object_array_get_idx(content, i);
