@@ -20,7 +20,7 @@ cut_power() {
 	if [ -n "$SOAK" ]; then
 		cut_power disk 60 8 $(seq 1 20) $(od -An -N4 -tu4 /dev/urandom)
 	else
-		cut_power disk 14 2 1 4
+		cut_power disk 14 2 1 3 4
 	fi
 }
 

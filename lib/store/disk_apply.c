@@ -619,6 +619,11 @@ disk_recover(struct disk *d, struct err *e)
 		err_wrap(e, "cannot finish the change that a dead process began");
 		goto out;
 	}
+	/* What its writer had changed, and died before it was synced, is on the disk before it counts as done. */
+	if ((d->journal.flags & JOURNAL_FULL) != 0 && syncfs(d->journal.fd) < 0) {
+		err_sys(e, "cannot sync the store '%s'", d->where);
+		goto out;
+	}
 	d->journal.flags |= JOURNAL_LOOSE;
 	rc = journal_end(&d->journal, e);
 out:
