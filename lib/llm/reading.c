@@ -19,6 +19,8 @@ int
 reading_text(struct reading *rd, const char *text, size_t len, struct err *e)
 {
 	rd->pieces++;
+	if (rd->ended && len > 0)
+		return reading_nonsense(rd, "text comes behind its end", e);
 	rd->piece = (struct text){ text, len };
 	return answer_text(&rd->answer, rd->sink, text, len, e);
 }
@@ -189,13 +191,16 @@ was_plain_text(const struct reading *rd, size_t replayed, size_t refused)
 static int
 give_parsed(struct reading *rd, const char *event, const char *data, size_t len, struct json_object *body, struct err *e)
 {
-	size_t replayed = rd->answer.replay.n, refused = rd->answer.refusal.len;
+	size_t replayed = rd->answer.replay.n, refused = rd->answer.refusal.len, calls = rd->answer.calls_n;
 	int rc;
 
 	rd->framed = true;
 	rd->pieces = 0;
+	rd->ended = rd->complete;
 	memcpy(rd->state_before, rd->state, rd->api->state);
 	rc = give_frame(rd, event, body, false, e);
+	if (rc >= 0 && rd->ended && rd->answer.calls_n > calls)
+		rc = reading_nonsense(rd, "a call comes behind its end", e);
 	if (rc == 0 && was_plain_text(rd, replayed, refused))
 		alike_learn(&rd->alike, &rd->api->plain, rd->numbered ? rd->api->number : NULL, event, data, len, rd->piece.data, rd->piece.len);
 	else
@@ -336,7 +341,10 @@ take_body(struct reading *rd, const struct http_answer *a, const char *data, siz
 		return err_set(e, ERR_UNAVAIL, "the answer is larger than %u bytes", 2 * ANSWER_MAX);
 	if (rd->form != FORM_UNKNOWN)
 		return feed(rd, data, len, e);
-	find_form(rd, a->type);		/* and with what came before its form was known: */
+	find_form(rd, a->type);
+	if (rd->form != FORM_UNKNOWN && rd->form != FORM_STREAM && strncmp(rd->whole.data, "\xef\xbb\xbf", 3) == 0)
+		buf_drop(&rd->whole, 3);
+	/* And with what came before its form was known: */
 	return feed(rd, rd->whole.data, rd->whole.len, e);
 }
 

@@ -446,6 +446,8 @@ openai_errors(const struct answer_case *c)
 	    "{\"error\":{\"code\":429,\"message\":\"too many\"}}");
 	REFUSED(c, ERR_UNAVAIL, "broke", "another one", O("{\"content\":\"a\"}", "null"), "{\"error\":{\"code\":500,\"message\":\"broke\"}}");
 	REFUSED(c, ERR_UNAVAIL, "gone", "an error of one choice", "{\"choices\":[{\"index\":0,\"error\":{\"message\":\"gone\"},\"delta\":{}}]}");
+	REFUSED(c, ERR_UNAVAIL, "behind its end", "a stream that goes on behind its end", O("{\"content\":\"a\"}", "null"), O("{}", "\"stop\""), O("{\"content\":\"a\"}", "null"));
+	REFUSED(c, ERR_UNAVAIL, "behind its end", "and with a call", O("{}", "\"stop\""), O_CALL("0", "\"id\":\"c1\",", "\"name\":\"f\",\"arguments\":\"{}\""));
 }
 
 /* ---- openai-responses ---- */
@@ -565,6 +567,7 @@ gemini(void)
 	REFUSED(c, ERR_BUSY, "exhausted", "an error in the stream", G("{\"text\":\"a\"}", ""),
 	    "{\"error\":{\"code\":429,\"message\":\"exhausted\",\"status\":\"RESOURCE_EXHAUSTED\"}}");
 	REFUSED(c, ERR_UNAVAIL, "MALFORMED_FUNCTION_CALL", "a call that the model got wrong", G("", ",\"finishReason\":\"MALFORMED_FUNCTION_CALL\""));
+	REFUSED(c, ERR_UNAVAIL, "behind its end", "a stream that comes twice", G("{\"text\":\"a\"}", ""), G_END, G("{\"text\":\"a\"}", ""), G_END);
 	REFUSED(c, ERR_UNAVAIL, "blocked the prompt (SAFETY)", "a prompt that is blocked", "{\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}");
 }
 
@@ -586,8 +589,14 @@ static void
 ollama(void)
 {
 	const struct answer_case *c = &ollama_tools;
+	struct buf all = BUF_INIT;
 
 	run_case(c);
+	buf_adds(&all, "\xef\xbb\xbf");
+	add_frames(&all, c, c->frames, count_frames(c));
+	read_bytes(c, all.data, all.len, 0, 1, true);
+	ok(as_wanted(c), "a byte order mark before lines is accepted");
+	buf_release(&all);
 	REFUSED(c, ERR_UNAVAIL, "out of memory", "an error in the stream", L("{\"content\":\"a\"}"), "{\"error\":\"out of memory\"}");
 	REFUSED(c, ERR_UNAVAIL, "incomplete", "without done", L("{\"content\":\"a\"}"));
 }
