@@ -61,13 +61,17 @@ code_of(int status)
 	return ERR_UNAVAIL;
 }
 
+#define FIXED 4		/* arguments of every call */
+
 static int
 run_ask(const struct upkeep_model *m, const struct buf *input, struct buf *out, struct buf *errors, struct err *e)
 {
-	char *argv[] = { (char *)(uintptr_t)m->ask, (char *)(uintptr_t)"--events", (char *)(uintptr_t)"--no-stream", NULL, NULL, NULL };
+	/* No tool is offered. A model that calls one is told so once or twice, and not for as long as a turn may take. */
+	char *argv[] = { (char *)(uintptr_t)m->ask, (char *)(uintptr_t)"--events", (char *)(uintptr_t)"--no-stream",
+		(char *)(uintptr_t)"--max-rounds=3", NULL, NULL, NULL };
 	struct run r = { .argv = argv, .env = m->env, .cwd = m->cwd, .input = input->data, .input_len = input->len, .out = out,
 		.errors = errors };
-	size_t n = 3;
+	size_t n = FIXED;
 	char *said;
 	int rc;
 
@@ -86,7 +90,7 @@ run_ask(const struct upkeep_model *m, const struct buf *input, struct buf *out, 
 			rc = err_set(e, code_of(rc), "%s ended with status %d", m->ask, rc);
 		free(said);
 	}
-	while (n > 3)
+	while (n > FIXED)
 		free(argv[--n]);
 	return rc;
 }

@@ -103,6 +103,7 @@ learnt() {
 	hasnt "line 11 of" "$(cat sent.3)"
 	has "notes 3" "$(cat sent.4)"
 	[ "$(ag2-store -c document.yaml ls -1 /memory/conversations | wc -l)" -eq 1 ]
+	[ "$(ls document-state/log/*.dropped-* | wc -l)" -eq 1 ]	# what was read goes out of the log
 	LINES=10 run -0 --separate-stderr "$examples/document-chat" book "And line 4?"
 	[ "$(ls sent.* | wc -l)" -eq 5 ]
 	has "What is line 3?" "$(cat sent.5)"

@@ -65,7 +65,7 @@ test_answer(void)
 	ok(strstr(seen.data, "ModelRequest") != NULL && strstr(seen.data, "\"content\": \"say\\n\\\"it\\\"\"") != NULL, "the prompt is a request");
 	buf_reset(&seen);
 	io_read_file(args, &seen, &e);
-	is_str(seen.data, "--events --no-stream --model=exec:x y --model-of=compact\n", "the arguments");
+	is_str(seen.data, "--events --no-stream --max-rounds=3 --model=exec:x y --model-of=compact\n", "the arguments");
 	ask("cat <<'X'\n" USAGE RESPONSE(SAID("\"b\""), "null") "X", &answer, &use, &e);
 	ok(use.calls == 2 && use.total.prompt == 14, "costs add up");
 	clock_set(NULL, &e);
