@@ -245,10 +245,12 @@ take_answer(const struct buf *out, const char *kind, struct buf *answer, struct 
 	if (rc == 0 && response.line == NULL)
 		rc = err_set(e, ERR_UNAVAIL, "the model gave no answer");
 	if (rc == 0) {
-		use->calls++;
 		data = event_data(&response, e);
-		if (!used && has_counts(data))
+		if (!used && has_counts(data)) {
 			add_usage(use, kind, data);
+			used = true;
+		}
+		use->calls += used;
 		rc = judge(&response, data, &text, e);
 	}
 	if (rc == 0)

@@ -22,7 +22,7 @@ struct upkeep_model {
 
 /* What the calls of one run cost together. */
 struct upkeep_use {
-	uint64_t calls;			/* that were answered */
+	uint64_t calls;			/* that were answered and came with a usage: what AG2 calls llm_calls */
 	bool known;			/* a usage came */
 	struct usage total;
 	struct buf lines;		/* a UsageEvent line, with newline, for each usage: they belong into the log */

@@ -42,10 +42,9 @@ upkeep_says() {
 	done
 }
 
-# What is not compared: times, key order, the wording of SKILL.md, whether a call without a usage is counted; AG2's add answers
-# with a number as data, ours with its text.
+# What is not compared: times, key order, the wording of SKILL.md; AG2's add answers with a number as data, ours with its text.
 normal() {
-	jq -cS 'walk(if type == "object" then del(.created_at, .llm_calls) else . end) |
+	jq -cS 'walk(if type == "object" then del(.created_at) else . end) |
 		walk(if type == "object" and (.["__event__"] // "" | endswith("DataInput"))
 			then {"__event__": "ag2.events.input_events.TextInput", metadata: {}, content: (.data | tostring)} else . end) |
 		walk(if type == "string" and test("\n---\n.initialized") then "(SKILL.md)\n---\n" + (split("---\n")[-1]) else . end)'

@@ -142,9 +142,9 @@ check_files() {
 	fi
 }
 
-# Types, strategy and counts; times and calls without a usage, which AG2 does not count, aside.
+# Types, strategy and counts; times aside.
 told_of() {
-	jq -c '[.type, .data.strategy, .data.event_count, (.data.usage // {})]' "$1"
+	jq -c '[.type, .data.strategy, .data.event_count, .data.llm_calls, (.data.usage // {})]' "$1"
 }
 
 check_told() {
