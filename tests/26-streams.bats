@@ -265,6 +265,8 @@ everything() {
 	echo c | ag2-store write "/.ag2/undo/$id/1"
 	echo c | ag2-store write "/.ag2/status/$id/CompactionFailed"
 	echo c | ag2-store write "/.ag2/history/memory/conversations/$id.md/1.2"
+	echo c | ag2-store write "/.ag2/history/log/$id.jsonl/1.2"
+	echo c | ag2-store write "/.ag2/history/log/$id.dropped-1.jsonl/1.2"
 }
 
 @test "log rm removes all there is of a stream, and nothing of another" {
@@ -310,6 +312,22 @@ everything() {
 	done
 	[ "$(ag2-store ls -aR | grep -c kept-1)" -eq "$(cat before)" ]
 	ag2-aggregate --stream kept-1 --undo conversation-summary
+}
+
+@test "a message is taken out of a log with edit; what it said goes with the old version, or with log rm" {
+	for id in s s.jsonl; do
+		{ U 'my secret' 1; U 'no harm' 2; } | ag2-store log append $id
+		EDITOR='sed -i /secret/d' ag2-store edit /log/$id.jsonl
+		run -0 ag2-store log show --plain $id
+		output_is "User: no harm"
+	done
+	run -0 ag2-store history /log/s.jsonl
+	ag2-store log rm s
+	run -1 ag2-store history /log/s.jsonl
+	run -0 ag2-store history /log/s.jsonl.jsonl
+	ag2-store rm -r /.ag2/history/log/s.jsonl.jsonl
+	ag2-store export >store.tar
+	! grep -a secret store.tar || fail "it is still in the store"
 }
 
 @test "log rm: not while a turn or a compaction is under way, and what an aggregation made meanwhile is not kept" {

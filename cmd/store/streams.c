@@ -305,6 +305,7 @@ struct doomed {
 	size_t n, cap;
 	/* while a directory is listed */
 	const char *dir;
+	bool dirs;	/* it is directories that belong to the stream */
 	bool (*belongs)(const char *name, const char *id);
 };
 
@@ -341,19 +342,20 @@ look_at(void *arg, const char *name, bool dir, const struct store_stat *st)
 {
 	struct doomed *d = arg;
 
-	if (!dir && d->belongs(name, d->id))
+	if (dir == d->dirs && d->belongs(name, d->id))
 		doom(d, xasprintf("%s/%s", d->dir, name));
 	return 0;
 }
 
 static void
-collect(struct store *s, struct doomed *d, const char *dir, bool (*belongs)(const char *, const char *))
+collect(struct store *s, struct doomed *d, const char *dir, bool dirs, bool (*belongs)(const char *, const char *))
 {
 	struct err e = ERR_INIT;
 
 	d->dir = dir;
+	d->dirs = dirs;
 	d->belongs = belongs;
-	if (store_list(s, dir, 0, look_at, d, &e) < 0)
+	if (store_list(s, dir, STORE_LIST_ALL, look_at, d, &e) < 0)
 		fail(&e);
 }
 
@@ -409,12 +411,13 @@ collect_by_strategy(struct store *s, struct doomed *d, const char *dir)
 static void
 collect_stream(struct store *s, struct doomed *d)
 {
-	static const char *const by_stream[] = { "/.ag2/compact", "/.ag2/status", "/.ag2/undo", "/.ag2/history/log", "/.ag2/sent" };
+	static const char *const by_stream[] = { "/.ag2/compact", "/.ag2/status", "/.ag2/undo", "/.ag2/sent" };
 	static const char *const by_strategy[] = { "/.ag2/aggregate", "/.ag2/running", "/.ag2/aggregate-undo" };
 	size_t i;
 
-	collect(s, d, "/log", is_log_of);
-	collect(s, d, "/memory/conversations", is_episode_of);
+	collect(s, d, "/log", false, is_log_of);
+	collect(s, d, "/.ag2/history/log", true, is_log_of);
+	collect(s, d, "/memory/conversations", false, is_episode_of);
 	for (i = 0; i < sizeof(by_stream) / sizeof(*by_stream); i++)
 		doom_if_there(s, d, xasprintf("%s/%s", by_stream[i], d->id));
 	for (i = 0; i < sizeof(by_strategy) / sizeof(*by_strategy); i++)
