@@ -76,6 +76,7 @@ struct look {
 	uint64_t event;
 	bool container;
 	double time;
+	struct buf when;	/* the time as it is printed, once it was */
 };
 
 /* ---- what is found, as it is printed ---- */
@@ -166,21 +167,19 @@ add_said_json(const struct look *k, const char *who, const char *line, size_t le
 static void
 add_said(struct look *k, const char *who, const char *line, size_t len, size_t start, size_t end)
 {
-	struct buf when = BUF_INIT;
-
 	if (k->o->json) {
 		add_said_json(k, who, line, len);
 		return;
 	}
-	add_time(&when, k->time, true);
+	if (k->when.len == 0)
+		add_time(&k->when, k->time, true);
 	add_coloured(k, "\033[35m", k->piece->label);
 	buf_add(&k->slot->out, k->o->nul ? "" : "  ", k->o->nul ? 1 : 2);
-	add_coloured(k, "\033[2m", when.data);
+	add_coloured(k, "\033[2m", k->when.data);
 	buf_adds(&k->slot->out, "  ");
 	add_coloured(k, "\033[32m", who);
 	buf_adds(&k->slot->out, "  ");
 	add_marked(k, line, len, start, end);
-	buf_release(&when);
 }
 
 /* A line of a file; on is how far it is behind the file's beginning. */
@@ -257,6 +256,7 @@ look_at_event(struct look *k, const char *line, size_t len, struct err *why)
 		return -1;
 	}
 	k->time = event_time(data);
+	buf_reset(&k->when);
 	k->container = ev.type->flags & EV_RESULTS;
 	if ((k->o->since == -INFINITY && k->o->until == INFINITY) || (k->time >= 0 && k->time >= k->o->since && k->time < k->o->until))
 		rc = event_said(&ev, look_at_said, k, why);
@@ -349,10 +349,17 @@ look_at_slot(struct look *k, struct slot *s)
 static void
 look_init(struct look *k, const struct search *g)
 {
-	*k = (struct look){ .o = g->o, .colour = g->colour };
+	*k = (struct look){ .o = g->o, .colour = g->colour, .when = BUF_INIT };
 	match_init(&k->match, g->o->pattern, g->o->flags, NULL);
 	sieve_init(&k->plain, &k->match, false);
 	sieve_init(&k->said, &k->match, true);
+}
+
+static void
+look_release(struct look *k)
+{
+	match_release(&k->match);
+	buf_release(&k->when);
 }
 
 /* ---- printing ---- */
@@ -482,7 +489,7 @@ look_on(void *arg)
 		pthread_cond_signal(&g->done);
 	}
 	pthread_mutex_unlock(&g->lock);
-	match_release(&k.match);
+	look_release(&k);
 	return NULL;
 }
 
@@ -512,7 +519,7 @@ look_here(struct search *g, struct slot *s)
 
 	look_init(&k, g);
 	look_at_slot(&k, s);
-	match_release(&k.match);
+	look_release(&k);
 	s->done = true;
 	g->taken++;
 }
