@@ -635,6 +635,11 @@ put() {
 		has 'a\x0a\x09spoof' "$(cat got)"
 	done
 	[ "$(on_terminal 20 "ag2-store ls /d" | wc -l)" -eq 2 ]
+	for command in "ls -0 /d" "ls -R0" "grep -l0 needle"; do
+		on_terminal 200 "ag2-store $command" | tr '\0' '|' >got
+		has 'a\x0a\x09spoof|' "$(cat got)"
+		has "$(printf 'a\n\tspoof|')" "$(ag2-store $command | tr '\0' '|')"
+	done
 	has "$(printf 'a\n\tspoof')" "$(ag2-store ls /d)"
 	printf 'a\n\tb\n' >bytes
 	ag2-store write /f bytes

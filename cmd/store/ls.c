@@ -147,8 +147,7 @@ print_entry(const char *path, const char *name, const struct store_stat *st)
 	if (as_json) {
 		print_json(path, st);
 	} else if (nul) {
-		out_write(name, strlen(name));
-		out_write("/", st->dir);
+		print_name(name, st->dir);
 		out_write("", 1);
 	} else {
 		if (details)

@@ -118,7 +118,8 @@ add_name_only(const struct look *k)
 		begin_json(k, &json);
 		end_json(k, &json);
 	} else if (k->o->nul) {
-		buf_add(&k->slot->out, k->piece->label, strlen(k->piece->label) + 1);
+		cli_add(&k->slot->out, k->piece->label, strlen(k->piece->label), false);
+		buf_addch(&k->slot->out, '\0');
 	} else {
 		add_coloured(k, "\033[35m", k->piece->label);
 		buf_addch(&k->slot->out, '\n');
