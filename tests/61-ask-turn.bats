@@ -393,6 +393,25 @@ log_failed() {
 	[ "$(asked)" -eq 0 ]
 }
 
+@test "lines of the log that are broken only in their content stop no turn, nor do those that belonged to them" {
+	local as
+	mkdir -p st/log
+	for as in '' --as-ag2; do
+		answer_text again
+		{
+			echo '{"type": "ModelRequest", "data": {"parts": [{"__event__": "TextInput", "content": "one"}]}}'
+			echo '{"type": "ModelResponse", "data": {"message": {"content": "no such \q escape"}}}'
+			echo '{"type": "ModelResponse", "data": {"tool_calls": {"calls": [{"id": "c", "name": "f", "arguments": "{}"}]}, "x": 01}}'
+		} >st/log/s.jsonl
+		# shellcheck disable=SC2086
+		run -0 --separate-stderr ag2-ask $as --stream s -n -m openai:x two
+		[ "$(jq -c '[.messages[].content]' <<<"$output")" = '["one","two"]' ] || fail "$output"
+		[ "$stderr" = "ag2-ask: /log/s.jsonl:2: byte 69: no such escape" ] || fail "$stderr"
+		# shellcheck disable=SC2086
+		run -0 ag2-ask $as --stream s -m "$MODEL" two
+	done
+}
+
 @test "a torn last line of the log stops no turn" {
 	answer_text one
 	answer_text two

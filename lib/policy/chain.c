@@ -64,6 +64,19 @@ chain_bad(struct chain *c, const struct event *ev, const struct err *why, struct
 	return 0;
 }
 
+int
+chain_readable(struct chain *c, const struct event *ev, struct err *e)
+{
+	struct err bad = ERR_INIT;
+	const char *why;
+	size_t at;
+
+	if (!c->o.answer_open || ev->parsed != NULL || json_check(ev->line, ev->len, &at, &why) == 0)
+		return 1;
+	err_set(&bad, ERR_DATA, "byte %zu: %s", at + 1, why);
+	return chain_bad(c, ev, &bad, e);
+}
+
 void
 chain_why(const struct chain *c, const struct event *ev, const char *why)
 {
@@ -222,7 +235,10 @@ static int
 outlet_event(struct stage *s, struct event *ev, struct err *e)
 {
 	struct outlet *o = outlet_of(s);
+	int readable = s->chain->o.as_ag2 ? chain_readable(s->chain, ev, e) : 1;	/* else the repair has asked */
 
+	if (readable <= 0)
+		return readable;
 	return o->open ? to_sink(&s->chain->o.sink, ev, e) : spool_add(&o->spool, ev, 0, e);
 }
 

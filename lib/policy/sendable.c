@@ -846,8 +846,10 @@ sendable_event(struct stage *stage, struct event *ev, struct err *e)
 	unsigned flags = flags_of(ev);
 	struct json_object *data;
 	struct err why = ERR_INIT;
-	int rc;
+	int rc = chain_readable(stage->chain, ev, e);
 
+	if (rc <= 0)
+		return rc;
 	if (flags & (EV_ANCHOR | EV_TURN_ITEM)) {
 		if (s->pending.n >= PENDING_MAX && give_pending(s, true, e) < 0)
 			return -1;

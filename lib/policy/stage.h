@@ -42,6 +42,11 @@ int stage_inject(struct stage *next, struct text content, const char *source, st
 const struct chain_options *chain_opts(const struct chain *c);
 /* An event whose content is broken: reported and left out by the input's rules. -1 when it must stop. */
 int chain_bad(struct chain *c, const struct event *ev, const struct err *why, struct err *e);
+/*
+ * Whether an event's content can be read, where what comes out is sent now: whoever sends it has to read all of it, and
+ * would fail. 1 it can, or nobody asks; 0 it was reported and is to be left out; -1.
+ */
+int chain_readable(struct chain *c, const struct event *ev, struct err *e);
 /* Why an event goes, or comes: a constant text, for who asks. */
 void chain_why(const struct chain *c, const struct event *ev, const char *why);
 /* A HaltEvent made here (a line without newline): it bypasses what follows and comes out last. */
@@ -83,6 +88,8 @@ struct policy {
 	bool command;		/* takes a command instead of keys */
 	bool holds;		/* with it in a chain, nothing comes out before the end */
 	enum from_end from_end;
+	/* What its values must be to each other, NULL: nothing. ERR_USAGE. */
+	int (*check)(const struct policy_spec *spec, struct err *e);
 	struct stage *(*open)(struct chain *c, const struct policy_spec *spec, struct err *e);
 };
 
@@ -98,6 +105,7 @@ bool policy_given(const struct policy_spec *spec, const char *key);
 
 /* Whether an event counts in a window (AG2: all do). */
 bool window_counts(const struct event *ev, bool as_ag2);
+int window_check(const struct policy_spec *spec, struct err *e);
 struct stage *window_new(struct chain *c, const struct policy_spec *spec, bool budget, struct err *e);
 bool window_begun(const struct stage *s);	/* it has seen an event */
 
