@@ -36,11 +36,17 @@ type_of(const struct explain_row *row)
 	return row->type != NULL ? row->type->last : row->tool != NULL ? "Tool" : "Prompt";
 }
 
+#define PRINT_AT 65536		/* bytes of rows that are printed at once */
+
 static void
 json_row(void *arg, const struct explain_row *row)
 {
 	struct buf *out = arg;
 
+	if (out->len >= PRINT_AT) {
+		io_write_all(2, out->data, out->len);
+		buf_reset(out);
+	}
 	buf_adds(out, "{");
 	add_string(out, "policy", row->policy);
 	if (row->index >= 0)

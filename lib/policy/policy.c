@@ -179,7 +179,7 @@ policy_spec_check(const struct policy_spec *spec, struct err *e)
 	for (i = 0; i < KEYS && policy->keys[i].name != NULL; i++)
 		if (policy->keys[i].def == NULL && policy->keys[i].kind != KEY_NONE && !policy_given(spec, policy->keys[i].name))
 			return err_set(e, ERR_USAGE, "%s needs %s: %s:N", policy->name, policy->keys[i].name, policy->name);
-	return 0;
+	return policy->check != NULL ? policy->check(spec, e) : 0;
 }
 
 /* One KEY=VALUE, or the first value without its key. */

@@ -17,5 +17,6 @@ const struct policy policy_token_budget = {
 	    { "step", KEY_INT, "0" } },
 	.holds = true,
 	.from_end = ONLY_THE_END,
+	.check = window_check,
 	.open = open_window,
 };

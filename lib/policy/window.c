@@ -758,6 +758,17 @@ static const struct stage_ops window_ops = {
 	.free = window_free,
 };
 
+int
+window_check(const struct policy_spec *spec, struct err *e)
+{
+	const char *key = spec->policy->keys[0].name;
+	int64_t limit = policy_int(spec, key), step = policy_int(spec, "step");
+
+	if (step < 0 || (step > limit && limit >= 0))
+		return err_set(e, ERR_USAGE, "%s: step is from 0 to %s, not %" PRId64, spec->policy->name, key, step);
+	return 0;
+}
+
 struct stage *
 window_new(struct chain *c, const struct policy_spec *spec, bool budget, struct err *e)
 {
@@ -768,10 +779,6 @@ window_new(struct chain *c, const struct policy_spec *spec, bool budget, struct 
 
 	if (limit < 0 && !as_ag2) {
 		err_set(e, ERR_USAGE, "%s: %s must not be negative", spec->policy->name, key);
-		return NULL;
-	}
-	if (step < 0 || (step > limit && limit >= 0)) {
-		err_set(e, ERR_USAGE, "%s: step is from 0 to %s, not %" PRId64, spec->policy->name, key, step);
 		return NULL;
 	}
 	w = xcalloc(1, sizeof(*w));

@@ -257,6 +257,8 @@ types(void)
 	refuses("tools:\n- {exec: x, name: 'a b'}\n", "f.yaml:2: the tool name 'a b'", "a name that providers refuse");
 	refuses("tools:\n- {exec: x, name: t, parameters: [a]}\n", "f.yaml:2: 'parameters' must be a map", "a list as schema");
 	refuses("layout: cash\n", "f.yaml:1: 'layout' must be ag2 or cache, not 'cash'", "an unknown layout");
+	refuses("assembly:\n  - {sliding_window: {max_events: 4, step: 5}}\n", "f.yaml:2: sliding-window: step is from 0 to max_events, not 5",
+	    "a step larger than its window");
 	reads("layout: cache\n", "a layout");
 	ok(a.layout_cache, "... is the one that keeps caches warm");
 	reads("model: {model: 'openai:m', max_tokens: '100', temperature: '0.5'}\n", "a quoted number");
