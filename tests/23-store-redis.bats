@@ -384,9 +384,9 @@ refuses() {
 }
 
 @test "a lock is held beyond its time to live while its holder lives, and ends with it" {
-	ag2-store lock --ttl 1 /l -- sh -c 'echo held; while [ ! -e end ]; do sleep 0.05; done; echo done' >out & holder=$!
+	ag2-store lock --ttl 2 /l -- sh -c 'echo held; while [ ! -e end ]; do sleep 0.05; done; echo done' >out & holder=$!
 	wait_for 5 grep -q held out
-	sleep 1.5
+	sleep 2.5
 	run -75 ag2-store lock -w 0 /l -- true
 	has "held by another"
 	touch end

@@ -136,6 +136,49 @@ by_ag2() {
 	wait "$watch" || true
 }
 
+siblings() {
+	local path
+	watching /a_b
+	for path in /aXb/x /A_B/x /a_bc /a_b.x/y /a /a_b-/z /; do
+		[ "$path" = / ] || ag2-store write "$path" <<<1 || return 1
+	done
+	ag2-store write /a_b/x <<<1
+	sees 'changed /a_b/x' || return 1
+	ag2-store rm -r /A_B
+	ag2-store rm -r /aXb
+	ag2-store rm -r /a_b
+	sees 'removed /a_b/x' || return 1
+	kill "$watch"
+	wait "$watch" || true
+	# A file that is not there yet, in a directory that is not, and whose name is a pattern.
+	watching '/n*w/[f]%'
+	ag2-store write /new/f <<<1
+	ag2-store write '/n*w/f%' <<<1
+	ag2-store write '/n*w/[f]%' <<<1
+	sees 'changed /n*w/[f]%' || return 1
+	kill "$watch"
+	wait "$watch" || true
+}
+
+@test "of names that are alike, in another case or as patterns, only the one that is watched is told" {
+	everywhere siblings
+}
+
+odd_names() {
+	local name=$'\'"$(touch pwned)`touch pwned`;touch pwned\n x\\'
+	rm -f path
+	ag2-store write /x <<<1 || return 1
+	watching --once --exec 'printf %s "$AG2_PATH" >path; [ "$AG2_CHANGE" = changed ] && ag2-store cat "$AG2_PATH" >content'
+	ag2-store write "/odd/$name" <<<text
+	wait "$watch" || return 1
+	[ "$(cat path)" = "/odd/$name" ] || fail "$(cat path)" || return 1
+	[ "$(cat content)" = text ] && [ ! -e pwned ]
+}
+
+@test "--exec has any name as it is, and no part of one is run" {
+	everywhere odd_names
+}
+
 @test "what AG2 writes is told" {
 	everywhere by_ag2
 }
@@ -193,6 +236,28 @@ by_ag2() {
 	rm s.db*
 	wait "$watch" && return 1
 	[ $? -eq 66 ]
+}
+
+@test "a store that is moved away, or replaced by another, is not watched under its name any more: 66" {
+	export AG2_STORE=disk:$TMP/s
+	ag2-store write /x <<<1
+	cp -r s other
+	for next in other nothing; do
+		watching
+		mv s "before-$next"
+		[ ! -e $next ] || mv "$next" s
+		wait "$watch" && return 1
+		[ $? -eq 66 ]
+		grep -q moved said
+	done
+	export AG2_STORE=sqlite:$TMP/s.db
+	ag2-store write /x <<<1
+	cp s.db other.db
+	watching
+	mv other.db s.db
+	wait "$watch" && return 1
+	[ $? -eq 66 ]
+	grep -q 'another is in its place' said
 }
 
 @test "more events than the kernel keeps are no loss" {

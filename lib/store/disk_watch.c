@@ -277,12 +277,14 @@ take_events(struct disk_watch *w, store_hint_fn *fn, void *arg, struct err *e)
 	return count;
 }
 
+/* Removed, or moved: what is watched is then no longer what others find at its name. */
 static bool
 root_gone(const struct disk_watch *w)
 {
-	struct stat st;
+	struct stat ours, there;
 
-	return fstat(w->root, &st) < 0 || st.st_nlink == 0;
+	return fstat(w->root, &ours) < 0 || ours.st_nlink == 0 || stat(w->d->where, &there) < 0 ||
+	    ours.st_ino != there.st_ino || ours.st_dev != there.st_dev;
 }
 
 /* ---- The table's functions ---- */
@@ -321,7 +323,7 @@ disk_watch_wait(void *watch, int64_t wait_ms, store_hint_fn *fn, void *arg, stru
 
 	for (;;) {
 		if (w->gone)
-			return err_set(e, ERR_NOINPUT, "the store '%s' was removed", w->d->where);
+			return err_set(e, ERR_NOINPUT, "the store '%s' was removed, or moved", w->d->where);
 		n = take_events(w, fn, arg, e);
 		if (n < 0)
 			return -1;

@@ -25,8 +25,8 @@ struct sqlite_watch {
 	char *path;
 };
 
-/* 0 when there is no database. */
-static int
+/* The sign's ino is 0 when there is no database. */
+static void
 look_for_sign(struct sqlite_watch *w, struct sign *sign)
 {
 	const char *const files[] = { w->s->file, w->log };
@@ -48,7 +48,6 @@ look_for_sign(struct sqlite_watch *w, struct sign *sign)
 			sign->version = sqlite3_column_int64(st, 0);
 		sqlite3_finalize(st);
 	}
-	return sign->ino != 0;
 }
 
 void
@@ -82,8 +81,9 @@ sqlite_watch_wait(void *watch, int64_t wait_ms, store_hint_fn *fn, void *arg, st
 	struct sign sign;
 
 	for (;;) {
-		if (look_for_sign(w, &sign) == 0 && w->sign.ino != 0)
-			return err_set(e, ERR_NOINPUT, "%s: the database has gone", db_name(w->s));
+		look_for_sign(w, &sign);
+		if (w->sign.ino != 0 && sign.ino != w->sign.ino)
+			return err_set(e, ERR_NOINPUT, "%s: the database was removed%s", db_name(w->s), sign.ino != 0 ? ", and another is in its place" : "");
 		if (memcmp(&sign, &w->sign, sizeof(sign)) != 0) {
 			w->sign = sign;
 			fn(arg, w->path, 0);
