@@ -138,6 +138,7 @@ by_ag2() {
 
 siblings() {
 	local path
+	ag2-store write /other <<<1
 	watching /a_b
 	for path in /aXb/x /A_B/x /a_bc /a_b.x/y /a /a_b-/z /; do
 		[ "$path" = / ] || ag2-store write "$path" <<<1 || return 1

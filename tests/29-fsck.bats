@@ -3,6 +3,16 @@
 
 load helper
 load redis
+load backend
+
+# shellcheck disable=SC2086
+setup_file() {
+	backend_servers $everywhere
+}
+
+teardown_file() {
+	backend_servers_end
+}
 
 setup() {
 	clean_environment
@@ -11,17 +21,6 @@ setup() {
 
 teardown() {
 	redis_stop
-}
-
-# everywhere TEST...: on each kind of store, each time a new one.
-everywhere() {
-	local AG2_STORE
-	redis_start
-	for AG2_STORE in "disk:$TMP/store" "sqlite:$TMP/store.db" "$url"; do
-		export AG2_STORE
-		echo "# $AG2_STORE"
-		"$@"
-	done
 }
 
 # finds LINE...: these, and nothing else, are what fsck prints; nothing is changed by that.
