@@ -63,10 +63,20 @@ zone(const char **p, bool *local, long *east)
 	if (!digits(p, 2, &hours))
 		return false;
 	take(p, ':');
-	if (!digits(p, 2, &minutes))
+	if (!digits(p, 2, &minutes) || hours > 23 || minutes > 59)
 		return false;
 	*east = (hours * 60L + minutes) * 60 * (sign == '-' ? -1 : 1);
 	return true;
+}
+
+/* Of a month from 1. A day that it has not would be taken for one of the next. */
+static int
+days_of(int year, int month)
+{
+	static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+	bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+
+	return days[month - 1] + (month == 2 && leap);
 }
 
 static bool
@@ -80,7 +90,7 @@ date(const char *p, double *out)
 
 	if (!digits(&p, 4, &tm.tm_year) || !take(&p, '-') || !digits(&p, 2, &tm.tm_mon) || !take(&p, '-') || !digits(&p, 2, &tm.tm_mday))
 		return false;
-	if (tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 || tm.tm_mday > 31)
+	if (tm.tm_mon < 1 || tm.tm_mon > 12 || tm.tm_mday < 1 || tm.tm_mday > days_of(tm.tm_year, tm.tm_mon))
 		return false;
 	tm.tm_year -= 1900;
 	tm.tm_mon--;
