@@ -20,8 +20,12 @@ cut_power() {
 	if [ -n "$SOAK" ]; then
 		cut_power disk 60 8 $(seq 1 20) $(od -An -N4 -tu4 /dev/urandom)
 	else
-		cut_power disk 14 2 1 3 4
+		cut_power disk 14 2 1 4
 	fi
+}
+
+@test "so has one of which a writer was killed between a rename and syncing the directory" {
+	cut_power disk 14 0 3
 }
 
 @test "so has a sqlite store" {
