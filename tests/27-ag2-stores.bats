@@ -174,13 +174,13 @@ initialised() {
 	everywhere initialised
 }
 
-# Sixty changes of three files by turns of AG2 and us; after each both see the same, which is what it should be.
+# Two dozen changes of three files by turns of AG2 and us; after each both see the same, which is what it should be.
 any_order() {
 	local i r=12345 path who text
 	ag2 open
 	rm -rf model
 	mkdir -p model/d
-	for i in $(seq 60); do
+	for i in $(seq 24); do
 		r=$(((r * 1103515245 + 12345) % 2147483648))
 		path=$(echo /a /d/b /d/c | cut -d' ' -f$((r / 65536 % 3 + 1)))
 		text="$i $(printf 'x%.0s' $(seq $((r / 16 % 50 + 1))))"
