@@ -81,6 +81,8 @@ ends() {
 	printf '%s\n' '{"type":"response.failed","response":{"status":"failed","error":{"code":"server_error","message":"boom"}}}' | ends 69 - 'boom'
 	printf '%s\n' '{"type":"response.failed","response":{"status":"failed","error":{"code":"rate_limit_exceeded","message":"later"}}}' | ends 75 - 'later'
 	printf '%s\n' '{"type":"error","code":"server_error","message":"boom"}' | ends 69 - 'boom'
+	{ echo '{"type":"response.output_item.added","item":{"type":"function_call","call_id":"c","name":"weather"}}'
+		r completed completed '' ''; } | ends 69 - 'an item of it has not ended'
 }
 
 @test "anthropic" {

@@ -274,6 +274,7 @@ responses_body(const struct llm_request *r, struct buf *out, struct err *e)
 
 struct state {
 	struct json_object *items;	/* that are done, in their order */
+	size_t begun;			/* items that were said to come */
 	struct buf text, refusal;	/* what the items say; text that came in pieces is in the answer */
 };
 
@@ -467,6 +468,8 @@ take_items(struct reading *rd, struct json_object *response, struct err *e)
 	struct json_object *output = json_get(response, "output");
 	size_t i;
 
+	if (json_count(output) == 0 && s->begun > json_count(s->items))
+		return reading_nonsense(rd, "an item of it has not ended", e);
 	if (json_count(output) == 0)
 		output = s->items;
 	else if (s->items != NULL && json_count(s->items) != json_count(output))
@@ -522,6 +525,8 @@ frame(struct reading *rd, const char *event, struct json_object *frame, bool who
 		type = event;
 	if (strcmp(type, "response.output_text.delta") == 0 && (delta = json_get_text(frame, "delta", &len)) != NULL)
 		return reading_text(rd, delta, len, e);
+	if (strcmp(type, "response.output_item.added") == 0)
+		((struct state *)rd->state)->begun++;
 	if (strcmp(type, "response.output_item.done") == 0)
 		return item_done(rd, frame, e);
 	if (strcmp(type, "response.completed") == 0 || strcmp(type, "response.incomplete") == 0)
