@@ -180,6 +180,32 @@ chat() {
 	[ "$(types log | sort -u)" = ModelRequest ]
 }
 
+@test "Google's list of one error is that error, as a refusal and in an answer" {
+	printf 'head 400 application/json\nsend [{"error":{"code":400,"message":"no such model"}}]\n' >web/1
+	printf 'head 429 application/json\nsend [{"error":{"message":"slow","details":[{"retryDelay":"3600s"}]}}]\n' >web/2
+	printf 'head 200 application/json\nsend [{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}]\n' >web/3
+	printf 'head 200 text/event-stream\ndata {"choices":[{"delta":{"content":"a"}}]}\ndata [{"error":{"code":503,"message":"overloaded"}}]\n' >web/4
+	serve
+	for want in '69 status 400: no such model' '75 come back in 3600 s: slow' '75 an error: overloaded' '75 an error: overloaded'; do
+		run --separate-stderr ask --stream s Hi
+		status_is "${want%% *}"
+		has "${want#* }" "$stderr"
+		hasnt '[' "$stderr"
+	done
+	ag2-store log cat --current s >log
+	[ "$(types log | sort -u)" = ModelRequest ]
+}
+
+@test "[DONE] may have blanks around it" {
+	for done in '[DONE]\s' '\s[DONE]' '[DONE]\t\r'; do
+		printf 'head 200 text/event-stream\ndata {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}\nsend data: %s\\n\\n\n' "$done" >web/any
+		serve
+		run -0 --separate-stderr ask --stream s Hi
+		output_is a
+		[ -z "$stderr" ] || fail "$stderr"
+	done
+}
+
 not_running() {
 	! kill -0 "$1"
 }

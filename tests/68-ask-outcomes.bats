@@ -138,8 +138,9 @@ ends() {
 	[ "$(jq -c '.files' <<<"$output")" = '[{"media_type":"image/png","data":"+/+/"}]' ]
 }
 
+l() { printf '{"model":"m","message":{"role":"assistant","content":"%s"},"done":%s%s}\n' "$1" "$2" "${3:+,\"done_reason\":\"$3\"}"; }
+
 @test "ollama" {
-	l() { printf '{"model":"m","message":{"role":"assistant","content":"%s"},"done":%s%s}\n' "$1" "$2" "${3:+,\"done_reason\":\"$3\"}"; }
 	model ollama
 	{ l a false; l '' true stop; } | ends 0 stop ''
 	{ l a false; l '' true; } | ends 0 stop ''
@@ -149,6 +150,19 @@ ends() {
 	l '' true stop | ends 0 stop 'the answer is empty'
 	l a false | ends 69 - 'incomplete'
 	{ l a false; echo '{"error":"out of memory"}'; } | ends 69 - 'out of memory'
+}
+
+@test "ollama: lines are read, too, where one object was asked for" {
+	agent ollama:m
+	{ l a false; l b false; l '' true stop; } | lines any
+	run -0 --separate-stderr ask --no-stream Hi
+	output_is ab
+	[ -z "$stderr" ] || fail "$stderr"
+	{ l a false; l b false; } | lines any
+	run --separate-stderr ask --no-stream Hi
+	status_is 69
+	output_is ''
+	has incomplete "$stderr"
 }
 
 # counts PROVIDER WANT SUM: what the usage of a call is in --json and in the log; SUM: input, what of it was cached, and output, as log

@@ -471,7 +471,7 @@ static bool
 quota_used_up(const struct transfer *t)
 {
 	struct json_object *body = refusal_body(t);
-	const char *why = error_code(body);
+	const char *why = error_code(error_body(body));
 	bool up = why != NULL && strcmp(why, "insufficient_quota") == 0;
 
 	json_object_put(body);
@@ -482,7 +482,7 @@ quota_used_up(const struct transfer *t)
 static void
 note_delay(struct transfer *t)
 {
-	struct json_object *body = refusal_body(t), *details = json_get(json_get(body, "error"), "details");
+	struct json_object *body = refusal_body(t), *details = json_get(json_get(error_body(body), "error"), "details");
 	const char *delay;
 	char *number;
 	size_t i, len;

@@ -46,6 +46,14 @@ quote_text(struct buf *out, const char *bytes, size_t len, const char *secret)
 	buf_release(&valid);
 }
 
+struct json_object *
+error_body(struct json_object *body)
+{
+	struct json_object *first = json_count(body) == 1 ? json_object_array_get_idx(body, 0) : NULL;
+
+	return json_get(first, "error") != NULL ? first : body;
+}
+
 const char *
 error_message(struct json_object *body)
 {
@@ -114,9 +122,9 @@ quote_body(struct buf *out, const char *bytes, size_t len, const char *secret)
 	const char *message = NULL;
 
 	if (json_parse(&body, bytes, len, NULL) == 0)
-		message = error_message(body);
+		message = error_message(error_body(body));
 	if (message != NULL)
-		quote_error(out, body, message, secret);
+		quote_error(out, error_body(body), message, secret);
 	else if (web_page(bytes, len))
 		buf_adds(out, "(a web page)");
 	else

@@ -12,6 +12,9 @@ void quote_text(struct buf *out, const char *bytes, size_t len, const char *secr
 /* The same for a body that reports an error: only its message when it is JSON that has one, and what it is about, a word for a web page. */
 void quote_body(struct buf *out, const char *bytes, size_t len, const char *secret);
 
+/* Of the list of one error that Google answers with, its element; of anything else itself. Borrowed. */
+struct json_object *error_body(struct json_object *body);
+
 /* The message and code in {"error": {"message", "code" or "type"}}, {"error": "..."} or {"message"}; NULL when absent. Borrowed. */
 const char *error_message(struct json_object *body);
 const char *error_code(struct json_object *body);

@@ -237,7 +237,9 @@ take_new_frame(struct reading *rd, const char *event, const char *data, size_t l
 		return -1;
 	if (parse(rd, &body, data, len, &why) < 0)
 		return rd->ending ? incomplete(rd, e) : malformed(rd, data, len, why.msg, e);
-	if (!json_object_is_type(body, json_type_object)) {
+	if (error_body(body) != body) {
+		rc = reading_error(rd, error_body(body), e);
+	} else if (!json_object_is_type(body, json_type_object)) {
 		rc = malformed(rd, data, len, "no object", e);
 	} else {
 		rc = give_parsed(rd, event, data, len, body, e);
@@ -264,7 +266,7 @@ on_event(void *arg, const char *event, const char *data, size_t len, struct err 
 
 	if (rd->done || len == 0)
 		return 0;
-	if (strcmp(data, "[DONE]") == 0) {
+	if (strncmp(data + strspn(data, " \t"), "[DONE]", 6) == 0) {	/* as the official clients look */
 		rd->done = true;
 		return 1;
 	}
@@ -376,6 +378,25 @@ end_stream(struct reading *rd, struct err *e)
 	return rd->complete ? 0 : incomplete(rd, e);
 }
 
+/* Lines that were sent though one object was asked for. */
+static bool
+is_lines(const struct reading *rd)
+{
+	const char *end = memchr(rd->whole.data, '\n', rd->whole.len);
+	struct json_object *first = NULL;
+	bool is = rd->api->lines && end != NULL && json_parse_piece(&first, rd->whole.data, (size_t)(end - rd->whole.data), NULL) == 0;
+
+	json_object_put(first);
+	return is;
+}
+
+static int
+end_lines(struct reading *rd, struct err *e)
+{
+	rd->form = FORM_LINES;
+	return feed_lines(rd, rd->whole.data, rd->whole.len, e) < 0 ? -1 : end_stream(rd, e);
+}
+
 static int
 end_json(struct reading *rd, struct err *e)
 {
@@ -387,9 +408,13 @@ end_json(struct reading *rd, struct err *e)
 	if (rd->whole.len == 0)
 		return err_set(e, ERR_UNAVAIL, "the model's server gave an empty answer");
 	rd->sink = &nowhere;
-	if (parse(rd, &body, rd->whole.data, rd->whole.len, &why) < 0) {
+	if (parse(rd, &body, rd->whole.data, rd->whole.len, &why) < 0 && is_lines(rd)) {
+		rc = end_lines(rd, e);
+	} else if (body == NULL) {
 		quote_body(&words, rd->whole.data, rd->whole.len, rd->r->config->api_key);
 		err_set(e, ERR_UNAVAIL, "the answer is neither JSON nor a stream of events: %s", words.data);
+	} else if (error_body(body) != body) {
+		rc = reading_error(rd, error_body(body), e);
 	} else if (!json_object_is_type(body, json_type_object)) {
 		rc = malformed(rd, rd->whole.data, rd->whole.len, "no object", e);
 	} else {
