@@ -196,6 +196,14 @@ chat() {
 	[ "$(types log | sort -u)" = ModelRequest ]
 }
 
+@test "the password of a proxy whose address cannot be used is not shown" {
+	for proxy in 'http://user:hunter2@[::1' 'gopher://user:hunter2@127.0.0.1:1' 'http://user:hunter2@127.0.0.1:x'; do
+		https_proxy=$proxy run --separate-stderr ag2-ask -m openai:m --base-url https://model.invalid/v1 --retries 0 Hi </dev/null
+		status_is 69
+		hasnt hunter2 "$stderr"
+	done
+}
+
 @test "[DONE] may have blanks around it" {
 	for done in '[DONE]\s' '\s[DONE]' '[DONE]\t\r'; do
 		printf 'head 200 text/event-stream\ndata {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}\nsend data: %s\\n\\n\n' "$done" >web/any

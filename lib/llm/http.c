@@ -533,10 +533,19 @@ proxy_status(const struct transfer *t)
 	return status < 300 ? 0 : status;
 }
 
+/* What libcurl says, but for the address of a proxy that it quotes with user and password. */
+static const char *
+why_broken(const struct transfer *t, CURLcode rc)
+{
+	if (strncmp(t->why, "Unsupported proxy", 17) == 0)
+		return "the address of the proxy cannot be used";
+	return t->why[0] != '\0' ? t->why : curl_easy_strerror(rc);
+}
+
 static int
 broken(struct transfer *t, CURLcode rc, struct err *e)
 {
-	const char *why = t->why[0] != '\0' ? t->why : curl_easy_strerror(rc);
+	const char *why = why_broken(t, rc);
 	long proxy = proxy_status(t);
 
 	if (proxy != 0)
