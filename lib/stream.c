@@ -814,6 +814,13 @@ stream_segment_at(const struct stream_reader *r, uint64_t offset)
 }
 
 bool
+stream_last_segment(const struct stream_reader *r, uint64_t *number)
+{
+	*number = r->n > 0 ? r->segments[r->n - 1].number : 0;
+	return r->n == 0 || !r->segments[r->n - 1].again;
+}
+
+bool
 stream_in_log(const struct stream_reader *r, uint64_t *offset)
 {
 	*offset = r->at.offset;

@@ -52,6 +52,8 @@ ssize_t stream_read(void *reader, void *data, size_t len, struct err *e);	/* a j
 bool stream_in_log(const struct stream_reader *r, uint64_t *offset);
 /* Where a byte that was read comes from: the number of the segment, 0 for the current log. offset counts all that was read. */
 uint64_t stream_segment_at(const struct stream_reader *r, uint64_t offset);
+/* The number of the last segment, 0 when there is none. False when its lines begin the log as well. */
+bool stream_last_segment(const struct stream_reader *r, uint64_t *number);
 void stream_close(struct stream_reader *r);			/* NULL is allowed */
 
 /*

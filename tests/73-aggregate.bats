@@ -226,6 +226,38 @@ bad_answers() {
 	[ "$(asked)" -eq 3 ]
 }
 
+# alike FIRST LAST: turns whose answers are the same line, byte for byte.
+alike() {
+	local i
+	for i in $(seq -w "$1" "$2"); do
+		printf '{"type": "ModelRequest", "data": {"created_at": 1.5, "parts": [{"__event__": "TextInput", "content": "question %s"}]}}\n' "$i"
+		echo '{"type": "ModelResponse", "data": {"created_at": 1.5, "message": {"__event__": "ModelMessage", "content": "done"}}}'
+	done | ag2-store log append s
+}
+
+@test "lines that are alike: where compaction or its --undo moved one to where another was, each event still counts once" {
+	for AG2_STORE in disk:$TMP/s sqlite:$TMP/s.db; do
+		rm -rf prompt.* taken.*
+		alike 01 05
+		ag2-aggregate --stream s working-memory
+		alike 06 10
+		ag2-compact --stream s -i tail-window:10
+		ag2-aggregate --stream s working-memory
+		[ "$(events_of 2 | grep -c '^User: question \(0[6-9]\|10\)$')" -eq 5 ]
+		[ "$(events_of 2 | wc -l)" -eq 10 ]
+		ag2-compact --stream s --undo
+		run -1 ag2-aggregate --stream s --exit-code working-memory
+		ag2-compact --stream s -i tail-window:4
+		alike 11 11
+		ag2-aggregate --stream s working-memory
+		[ "$(events_of 3)" = "$(printf 'User: question 11\nAssistant: done')" ]
+		alike 12 12
+		ag2-aggregate --stream s working-memory
+		[ "$(events_of 4)" = "$(printf 'User: question 12\nAssistant: done')" ]
+		cursor | grep -q '^at [0-9]* [0-9]* behind 1 '
+	done
+}
+
 @test "segments of a compaction are part of the history, its summary is not given besides, calls that it kept are given once" {
 	turn s 1
 	turn s 2

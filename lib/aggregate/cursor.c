@@ -88,7 +88,11 @@ cursor_format(struct buf *out, const struct cursor *c)
 		buf_addch(out, '\n');
 	}
 	if (c->len > 0)
-		buf_addf(out, "at %" PRIu64 " %" PRIu64 "\n", c->offset, c->len);
+		buf_addf(out, "at %" PRIu64 " %" PRIu64, c->offset, c->len);
+	if (c->len > 0 && c->segment > 0)
+		buf_addf(out, " behind %" PRIu64 " %" PRIu64, c->segment, c->segment_version);
+	if (c->len > 0)
+		buf_addch(out, '\n');
 	if (c->seen > 0)
 		buf_addf(out, "seen %" PRIu64 "\n", c->seen);
 	for (i = 0; i < c->open_n; i++) {
@@ -126,7 +130,7 @@ parse_line(struct cursor *c, const char *line)
 	}
 	if (sscanf(line, "anchor %" SCNu64 " %63s", &c->anchor, text) == 2)
 		return c->anchor > 0 && parse_sum(text, &c->sum);
-	if (sscanf(line, "at %" SCNu64 " %" SCNu64, &c->offset, &c->len) == 2)
+	if (sscanf(line, "at %" SCNu64 " %" SCNu64 " behind %" SCNu64 " %" SCNu64, &c->offset, &c->len, &c->segment, &c->segment_version) >= 2)
 		return true;
 	return sscanf(line, "seen %" SCNu64, &c->seen) == 1 || sscanf(line, "covered %" SCNu64, &c->covered) == 1;
 }

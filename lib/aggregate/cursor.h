@@ -25,6 +25,7 @@ struct cursor {
 	uint64_t anchor;		/* the number of the anchor from 1; 0: there is none, every covered line can be moved */
 	struct line_sum sum;		/* of the anchor */
 	uint64_t offset, len;		/* where the anchor is in the current log, in bytes; len 0: not known */
+	uint64_t segment, segment_version;	/* the last segment then, 0: none: behind another one the log is another one, too */
 	uint64_t seen;			/* the log's version when everything in it was covered; 0: not known */
 	struct line_sum *open;		/* covered lines that compaction may move */
 	size_t open_n;

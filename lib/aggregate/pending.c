@@ -86,7 +86,37 @@ next(struct reading *r, struct event *ev, struct err *e)
 
 /* ---- where the cursor stands ---- */
 
-/* 1 when the anchor's bytes are where the cursor says; r then stands behind it. */
+/* The version of a segment, 0 when it is not there. */
+static int
+version_of(struct store *s, const char *stream, uint64_t number, uint64_t *version, struct err *e)
+{
+	struct buf path = BUF_INIT;
+	struct store_stat st = { 0 };
+	int rc;
+
+	stream_segment_path(&path, stream, number);
+	rc = store_stat(s, path.data, &st, e);
+	*version = rc > 0 ? st.version : 0;
+	buf_release(&path);
+	return rc < 0 ? -1 : 0;
+}
+
+/* Whether nothing was compacted, or put back, since: equal lines (of one moment) may else stand where the anchor stood. */
+static int
+is_same_log(struct store *s, const char *stream, const struct cursor *c, struct err *e)
+{
+	uint64_t last = 0, behind;
+
+	if (c->segment > 0 && version_of(s, stream, c->segment, &last, e) < 0)
+		return -1;
+	if (last != c->segment_version)
+		return 0;
+	if (version_of(s, stream, c->segment + 1, &behind, e) < 0)
+		return -1;
+	return behind == 0;
+}
+
+/* 1 when the log is the same and the anchor's bytes are where the cursor says; r then stands behind it. */
 static int
 begin_behind_anchor(struct reading *r, struct store *s, const char *stream, const struct cursor *c, enum jsonl_bad on_bad, struct err *e)
 {
@@ -105,7 +135,7 @@ begin_behind_anchor(struct reading *r, struct store *s, const char *stream, cons
 		buf_reserve(&line, c->len);
 		rc = store_file_read(r->log, c->offset, line.data, c->len, e) == (ssize_t)c->len;
 		sum = line_sum(line.data, c->len);
-		rc = rc && line_sum_is(&sum, &c->sum);
+		rc = rc && line_sum_is(&sum, &c->sum) ? is_same_log(s, stream, c, e) : 0;
 	}
 	buf_release(&path);
 	buf_release(&line);
@@ -155,15 +185,20 @@ begin(struct reading *r, struct pending *p, struct store *s, const char *stream,
 	p->anchor = c->anchor;
 	p->offset = c->offset;
 	p->len = c->len;
+	p->segment = c->segment;
+	p->segment_version = c->segment_version;
 	if (rc != 0)
 		return rc < 0 ? -1 : 0;
-	p->offset = p->len = 0;
+	p->offset = p->len = p->segment_version = 0;
 	if (c->anchor > 0 && find_anchor(p, s, stream, c, e) < 0)
 		return -1;
 	if (begin_full(r, p, s, stream, on_bad, e) < 0)
 		return -1;
-	while (r->number < p->anchor && (rc = next(r, &ev, e)) > 0) {
-		if (r->number == p->anchor && r->in_log && ev.offset >= r->base) {
+	p->unplaced = !stream_last_segment(r->full, &p->segment);
+	if (p->segment > 0)
+		rc = version_of(s, stream, p->segment, &p->segment_version, e);
+	while (rc >= 0 && r->number < p->anchor && (rc = next(r, &ev, e)) > 0) {
+		if (!p->unplaced && r->number == p->anchor && r->in_log && ev.offset >= r->base) {
 			p->offset = ev.offset - r->base;
 			p->len = ev.len;
 		}
@@ -285,7 +320,7 @@ take(struct pending *p, struct reading *r, struct event *ev, const struct cursor
 		return -1;
 	out = &p->events[p->n - 1];
 	out->number = r->number;
-	if (r->log != NULL || (r->in_log && ev->offset >= r->base)) {
+	if (!p->unplaced && (r->log != NULL || (r->in_log && ev->offset >= r->base))) {
 		out->offset = ev->offset - r->base;
 		out->len = ev->len;
 	}
@@ -418,6 +453,8 @@ pending_cursor(const struct pending *p, size_t n, const struct cursor *from, str
 		to->offset = p->events[anchor].offset;
 		to->len = p->events[anchor].len;
 	}
+	to->segment = p->segment;
+	to->segment_version = p->segment_version;
 	free(movable);
 }
 

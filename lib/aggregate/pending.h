@@ -32,6 +32,8 @@ struct pending {
 	uint64_t seen;			/* the log's version, not newer than what was read */
 	uint64_t log_size;		/* its bytes then */
 	uint64_t anchor, offset, len;	/* where the cursor's anchor is now */
+	uint64_t segment, segment_version;	/* behind which the offsets are; see cursor.h */
+	bool unplaced;			/* the log was about to change: no offset is worth keeping */
 	uint64_t bad;
 };
 

@@ -251,6 +251,8 @@ note_seen(struct job *j, struct cursor *c, const struct pending *p)
 	if (c->anchor == p->anchor) {
 		c->offset = p->offset;
 		c->len = p->len;
+		c->segment = p->segment;
+		c->segment_version = p->segment_version;
 	}
 	cursor_format(&text, c);
 	ops[1].data = text.data;
