@@ -109,6 +109,15 @@ learnt() {
 	has "What is line 3?" "$(cat sent.5)"
 }
 
+@test "the document chat does not ask about a file that is not there" {
+	sed 's|^model: .*|model: "exec:cat >/dev/null; echo notes"|' "$examples/document.yaml" >document.yaml
+	chmod 600 document.yaml
+	: >empty
+	run -66 "$examples/document-chat" nowhere "What is it about?"
+	run -66 "$examples/document-chat" empty "What is it about?"
+	[ ! -e document-state ]
+}
+
 @test "own parts: a tool that rolls, an aggregate that writes down, a policy that shows it" {
 	cp -r "$examples/own" .
 	model_init
