@@ -425,6 +425,7 @@ struct stream_reader {
 	struct store *s;
 	char *id;
 	struct store_file *log;	/* opened first: what compaction takes out of it later is in this version still; may be NULL */
+	uint64_t log_version;
 	struct segment *segments;
 	size_t n, cap;
 	struct cursor at;
@@ -551,6 +552,39 @@ begins(struct store_file *f, uint64_t size, struct cursor *c, struct err *e)
 	return rc;
 }
 
+void
+stream_undo_path(struct buf *out, const char *id, uint64_t number)
+{
+	buf_reset(out);
+	buf_addf(out, "/.ag2/undo/%s/%llu", id, (unsigned long long)number);
+}
+
+void
+stream_undo_head(struct buf *out, uint64_t segment_len, bool alike)
+{
+	buf_addf(out, "segment %llu\n%s", (unsigned long long)segment_len, alike ? "alike\n" : "");
+}
+
+/* Whether the segment was made by a compaction that ended, and left a log that begins like it. */
+static int
+is_alike(struct stream_reader *r, const struct segment *seg, const struct store_stat *st, struct err *e)
+{
+	struct buf path = BUF_INIT, want = BUF_INIT, head = BUF_INIT;
+	int rc = 0;
+
+	if (st->version <= r->log_version) {	/* else the log was opened before it was compacted */
+		stream_undo_path(&path, r->id, seg->number);
+		stream_undo_head(&want, st->size, true);
+		rc = store_read_range(r->s, path.data, 0, (int64_t)want.len, &head, e);
+		if (rc >= 0)
+			rc = head.len == want.len && memcmp(head.data, want.data, want.len) == 0;
+	}
+	buf_release(&path);
+	buf_release(&want);
+	buf_release(&head);
+	return rc;
+}
+
 static int
 find_again(struct stream_reader *r, struct segment *seg, struct err *e)
 {
@@ -565,8 +599,10 @@ find_again(struct stream_reader *r, struct segment *seg, struct err *e)
 	rc = trimmed_size(f, st.size, &size, e);
 	if (rc == 0)
 		rc = begins(f, size, &c, e);
-	if (rc > 0)
-		seg->again = true;
+	if (rc > 0) {
+		rc = is_alike(r, seg, &st, e);
+		seg->again = rc == 0;
+	}
 	cursor_close(&c);
 	store_file_close(f);
 	return rc < 0 ? -1 : 0;
@@ -747,6 +783,7 @@ open_history(struct store *s, const char *id, bool full, const struct stream_ind
 {
 	struct stream_reader *r = xcalloc(1, sizeof(*r));
 	struct buf path = BUF_INIT;
+	struct store_stat st = { 0 };
 	struct err why = ERR_INIT;
 	int rc;
 
@@ -754,9 +791,11 @@ open_history(struct store *s, const char *id, bool full, const struct stream_ind
 	r->id = xstrdup(id);
 	r->at.r = r;
 	stream_path(&path, id);
-	rc = store_file_open(s, path.data, &r->log, NULL, &why);
+	rc = store_file_open(s, path.data, &r->log, &st, &why);
+	r->log_version = st.version;
 	if (rc < 0) {
 		r->log = NULL;
+		r->log_version = UINT64_MAX;
 		rc = why.code == ERR_ABSENT ? 0 : err_set(e, why.code, "%s", why.msg);
 	}
 	if (rc == 0 && full)

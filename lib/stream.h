@@ -66,6 +66,14 @@ int stream_next_segment(struct store *s, const char *id, uint64_t *number, uint6
 int stream_segment_unfinished(struct store *s, const char *id, uint64_t number, uint64_t *version, struct err *e);
 void stream_segment_path(struct buf *out, const char *id, uint64_t number);	/* out is reset */
 
+/* "/.ag2/undo/ID/NUMBER": how ag2-compact made a segment, written in the commit that made it; out is reset. */
+void stream_undo_path(struct buf *out, const char *id, uint64_t number);
+/*
+ * How that begins. alike: the log that the compaction left begins as the segment does, by lines that are the same; so that
+ * it does is no sign of a compaction that did not finish.
+ */
+void stream_undo_head(struct buf *out, uint64_t segment_len, bool alike);
+
 /*
  * The current log from the last `lines` lines on that are not blank (all of it when there are fewer), found from its end.
  * *offset, may be NULL, is where they begin. ERR_NOINPUT as above.

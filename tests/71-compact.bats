@@ -562,6 +562,35 @@ closed() {
 	same want "$log"
 }
 
+@test "lines that are alike: a segment that equals what the log begins with is none that was not finished" {
+	local i
+	for store in disk:$TMP/alike sqlite:$TMP/alike.db; do
+		for i in 1 2 3 4 5; do
+			chat 2 1 | ag2-store -s "$store" log append s
+			[ "$(ag2-store -s "$store" log cat s | wc -l)" -eq $((4 * i)) ]
+			ag2-compact -s "$store" --stream s -i tail-window:2
+			[ "$(ag2-store -s "$store" log cat s | wc -l)" -eq $((4 * i)) ]
+		done
+		[ "$(ag2-store -s "$store" log cat s | sort -u | wc -l)" -eq 4 ]
+		ag2-store -s "$store" log cat s >whole
+		run -0 ag2-store -s "$store" fsck --repair
+		output_is ""
+		# what an AG2 that holds all in memory writes back is there once still
+		ag2-store -s "$store" log append t <whole
+		ag2-compact -s "$store" --stream t -i tail-window:3
+		ag2-store -s "$store" write /log/t.jsonl <whole
+		ag2-store -s "$store" log cat t >now
+		same whole now
+		for i in 5 4 3 2 1; do
+			ag2-compact -s "$store" --stream s --undo
+			[ "$(ag2-store -s "$store" log cat s | wc -l)" -eq 20 ]
+		done
+		run -1 ag2-compact -s "$store" --stream s --undo
+		ag2-store -s "$store" log cat --current s >now
+		same whole now
+	done
+}
+
 @test "--undo of exec:, also of lines in the middle" {
 	{ chat 2; R x; chat 2 3; R y; A end; } >in
 	fill <in

@@ -178,6 +178,29 @@ segment_pieces(const struct job *j, struct store_piece *pieces, size_t *n)
 	return total;
 }
 
+#define ALIKE_MAX 4096
+
+/* Whether what is left begins as what goes does, as far as either reaches or is looked at. */
+static int
+is_alike(const struct job *j, const struct store_piece *first, struct err *e)
+{
+	struct buf goes = BUF_INIT, stays = BUF_INIT;
+	size_t n;
+	int rc = store_read_range(j->c->run.store, j->in.path, (int64_t)first->offset,
+	    (int64_t)(first->offset + (first->len < ALIKE_MAX ? first->len : ALIKE_MAX)), &goes, e);
+
+	if (rc >= 0 && j->head.len > 0)
+		buf_add(&stays, j->head.data, j->head.len < ALIKE_MAX ? j->head.len : ALIKE_MAX);
+	else if (rc >= 0)
+		rc = store_read_range(j->c->run.store, j->in.path, (int64_t)j->cut.at, (int64_t)(j->cut.at + ALIKE_MAX), &stays, e);
+	n = goes.len < stays.len ? goes.len : stays.len;
+	if (rc >= 0)
+		rc = memcmp(goes.data, stays.data, n) == 0;
+	buf_release(&goes);
+	buf_release(&stays);
+	return rc;
+}
+
 struct commit {
 	const unsigned char *sha1;	/* of the log up to the cut; NULL: the log's version says that it is what was read */
 	struct store_piece *pieces;
@@ -191,14 +214,18 @@ try_commit(struct job *j, struct commit *k, struct err *e)
 	struct store_op ops[6];
 	uint64_t number, version, len;
 	size_t n = 0, npieces;
+	int alike;
 
 	if (stream_next_segment(c->run.store, c->run.stream, &number, &version, e) < 0)
 		return -1;
 	len = segment_pieces(j, k->pieces, &npieces);
 	stream_segment_path(&k->segment, c->run.stream, number);
-	undo_path(&k->record, c->run.stream, number);
+	stream_undo_path(&k->record, c->run.stream, number);
 	buf_reset(&k->undo);
-	undo_record(&k->undo, j, len);
+	alike = is_alike(j, k->pieces, e);
+	if (alike < 0)
+		return -1;
+	undo_record(&k->undo, j, len, alike);
 	ops[n++] = (struct store_op){ .kind = STORE_OP_EXPECT, .path = k->segment.data, .version = version };
 	if (k->sha1 == NULL)
 		ops[n++] = (struct store_op){ .kind = STORE_OP_EXPECT, .path = j->in.path, .version = j->in.version };

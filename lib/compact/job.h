@@ -100,8 +100,7 @@ int job_start(struct job *j, uint64_t upto, struct err *e);
 int compact_tmpfile(const char *dir, struct err *e);
 /* Appends the kept lines to head: the Prompt lines, to begin with; the others, behind what the strategy put there. */
 int job_add_kept(struct job *j, bool prompts, struct err *e);
-void undo_path(struct buf *out, const char *stream, uint64_t segment);
-/* What it takes to put a segment of that length back where the log begins with j's head now. */
-void undo_record(struct buf *out, const struct job *j, uint64_t segment_len);
+/* What it takes to put a segment of that length back where the log begins with j's head now; alike: see stream_undo_head. */
+void undo_record(struct buf *out, const struct job *j, uint64_t segment_len, bool alike);
 
 #endif

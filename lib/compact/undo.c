@@ -3,6 +3,7 @@
  * there before, is kept beside the log, in /.ag2/undo/STREAM/NUMBER:
  *
  *	segment LENGTH
+ *	alike			(when what is left begins as the segment does)
  *	head LENGTH SHA1
  *	usage OFFSET LENGTH	(in the head: stays)
  *	s OFFSET LENGTH		(then: so many bytes of the segment)
@@ -17,15 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define UNDO_DIR "/.ag2/undo"
 #define RECORD_MAX (256u << 20)
-
-void
-undo_path(struct buf *out, const char *stream, uint64_t segment)
-{
-	buf_reset(out);
-	buf_addf(out, UNDO_DIR "/%s/%llu", stream, (unsigned long long)segment);
-}
 
 static void
 add_line(struct buf *out, const char *word, uint64_t a, uint64_t b)
@@ -35,7 +28,7 @@ add_line(struct buf *out, const char *word, uint64_t a, uint64_t b)
 }
 
 void
-undo_record(struct buf *out, const struct job *j, uint64_t segment_len)
+undo_record(struct buf *out, const struct job *j, uint64_t segment_len, bool alike)
 {
 	unsigned char sum[20];
 	uint64_t at = 0, in_segment = 0;
@@ -45,7 +38,8 @@ undo_record(struct buf *out, const struct job *j, uint64_t segment_len)
 	sha1_init(&h);
 	sha1_add(&h, j->head.data, j->head.len);
 	sha1_end(&h, sum);
-	buf_addf(out, "segment %llu\nhead %zu ", (unsigned long long)segment_len, j->head.len);
+	stream_undo_head(out, segment_len, alike);
+	buf_addf(out, "head %zu ", j->head.len);
 	buf_addhex(out, sum, sizeof(sum));
 	buf_addch(out, '\n');
 	add_line(out, "usage", j->usage_at, j->usage_len);
@@ -117,6 +111,8 @@ parse_line(struct undo *u, const char *line, struct err *e)
 	if (sscanf(line, "segment %llu", &a) == 1) {
 		if (a != u->segment_len)
 			return err_set(e, ERR_CONFLICT, "'%s' is not as the compaction left it", u->segment.data);
+	} else if (strcmp(line, "alike") == 0) {
+		return 0;
 	} else if (sscanf(line, "head %llu %40[0-9a-f]", &a, hex) == 2 && strlen(hex) == 40 && parse_sum(hex, u->sha1) == 0) {
 		return read_head(u, a, e);
 	} else if (sscanf(line, "usage %llu %llu", &a, &b) == 2) {
@@ -193,7 +189,7 @@ find_segment(struct undo *u, bool *unfinished, struct err *e)
 	if (rc == 0)
 		rc = err_set(e, ERR_CONFLICT, "'%s' has just been changed by someone else", u->segment.data);
 	u->segment_len = rc > 0 ? st.size : 0;
-	undo_path(&u->record, u->stream, u->number);
+	stream_undo_path(&u->record, u->stream, u->number);
 	return rc < 0 ? -1 : 0;
 }
 
