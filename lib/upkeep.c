@@ -196,6 +196,8 @@ judge(struct event *response, struct json_object *data, struct text *text, struc
 		rc = err_set(e, ERR_UNAVAIL, "the model's answer is empty");
 	else if ((*text = trimmed(*text)).len == 0)
 		rc = err_set(e, ERR_UNAVAIL, "the model's answer is blank");
+	else if (text->len == 4 && memcmp(text->data, "null", 4) == 0)	/* what jq -r makes of a text that is not there */
+		rc = err_set(e, ERR_UNAVAIL, "the model's answer is null");
 	free(reason);
 	return rc;
 }

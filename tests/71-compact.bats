@@ -451,9 +451,9 @@ closed() {
 	[ "${#lines[@]}" -eq 1 ] || fail "more than one line:" "$output"
 }
 
-@test "an answer that is empty, blank or no shorter leaves the log as it was" {
+@test "an answer that is empty, blank, null or no shorter leaves the log as it was" {
 	chat 4 | fill
-	for answer in '' '   ' "$(printf ' \n\t\n')" "$(printf 'word %.0s' $(seq 200))"; do
+	for answer in '' '   ' null "$(printf ' \n\t\n')" "$(printf 'word %.0s' $(seq 200))"; do
 		model "$answer"
 		closed 69 -m "$model" summarize:2
 	done

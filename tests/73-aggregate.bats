@@ -111,6 +111,7 @@ bad_answers() {
 	done
 	echo 'printf " \n\t\n"' >bad.blank
 	echo "echo '{\"type\": \"ModelResponse\", \"data\": {\"message\": null}}'" >bad.null
+	echo 'echo null' >bad.null-text
 	echo "printf '\\302\\240\\n'" >bad.nbsp
 }
 
