@@ -25,7 +25,7 @@ cut_power() {
 }
 
 @test "so has one of which a writer was killed between a rename and syncing the directory" {
-	cut_power disk 14 0 3
+	cut_power disk 14 0 21
 }
 
 @test "so has a sqlite store" {

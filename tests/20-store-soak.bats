@@ -54,6 +54,10 @@ soak_all() {
 	soak_all "$url" "$url?prefix=b" "$url?prefix=c"
 }
 
+has_loaded() {
+	[ "$(rc ping)" = PONG ]
+}
+
 @test "so on a Redis server that is itself killed and comes back" {
 	local killer
 	redis_start --appendonly yes --appendfsync always
@@ -62,6 +66,7 @@ soak_all() {
 			sleep 0.2
 			redis_stop
 			redis_start --appendonly yes --appendfsync always
+			wait_for 60 has_loaded
 			echo >>restarts
 		done
 	) 3>&- >/dev/null 2>&1 & killer=$!
