@@ -204,6 +204,17 @@ chat() {
 	done
 }
 
+@test "a server that only sends comments behind a complete answer is left" {
+	{
+		printf 'head 200 text/event-stream\ndata {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}\n'
+		for ((i = 0; i < 60; i++)); do printf 'send : ping\\n\\n\npause 250\n'; done
+	} >web/any
+	serve
+	run -0 --separate-stderr timeout 9 ag2-ask -m openai:m --base-url "$URL" --stream s Hi
+	output_is a
+	[ -z "$stderr" ] || fail "$stderr"
+}
+
 @test "[DONE] may have blanks around it" {
 	for done in '[DONE]\s' '\s[DONE]' '[DONE]\t\r'; do
 		printf 'head 200 text/event-stream\ndata {"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}]}\nsend data: %s\\n\\n\n' "$done" >web/any

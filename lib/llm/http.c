@@ -208,6 +208,7 @@ on_write(char *data, size_t size, size_t n, void *arg)
 	struct transfer *t = arg;
 	size_t len = size * n;
 	char *type = NULL;
+	double before = t->heard;
 	int rc;
 
 	t->heard = clock_monotonic();
@@ -230,7 +231,9 @@ on_write(char *data, size_t size, size_t n, void *arg)
 		return 0;
 	}
 	rc = t->p->on_body(t->p->arg, &t->answer, data, len, t->e);
-	t->complete = rc == HTTP_COMPLETE;
+	t->complete = rc == HTTP_COMPLETE || rc == HTTP_PADDED;
+	if (rc == HTTP_PADDED)
+		t->heard = before;
 	t->enough = rc == HTTP_ENOUGH;
 	t->failed = rc < 0;
 	return t->enough || t->failed ? 0 : len;
@@ -315,7 +318,7 @@ on_progress(void *arg, curl_off_t down_total, curl_off_t down, curl_off_t up_tot
 {
 	struct transfer *t = arg;
 
-	if (down + up != t->moved) {
+	if (down + up != t->moved && !t->complete) {	/* behind that, on_body says what counts */
 		t->heard = clock_monotonic();
 		t->connected = true;
 	}

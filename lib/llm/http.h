@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-enum { HTTP_MORE, HTTP_ENOUGH, HTTP_COMPLETE };
+enum { HTTP_MORE, HTTP_ENOUGH, HTTP_COMPLETE, HTTP_PADDED };
 
 struct http_answer {
 	long status;		/* 200-299 */
@@ -32,7 +32,8 @@ struct http_post {
 	bool stream;				/* the answer comes in pieces; else silence may last as long as all */
 	/*
 	 * Gets the body of a 2xx answer as it comes: HTTP_MORE to go on, HTTP_COMPLETE when it has what it must have but the end may bring
-	 * more (a server that only holds the connection then is left soon), HTTP_ENOUGH when nothing more is waited for, -1.
+	 * more (a server that only holds the connection then is left soon), HTTP_PADDED when it had it before and this piece brings
+	 * nothing, HTTP_ENOUGH when nothing more is waited for, -1.
 	 */
 	int (*on_body)(void *arg, const struct http_answer *a, const char *data, size_t len, struct err *e);
 	void *arg;

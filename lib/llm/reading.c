@@ -252,6 +252,7 @@ take_new_frame(struct reading *rd, const char *event, const char *data, size_t l
 static int
 take_frame(struct reading *rd, const char *event, const char *data, size_t len, struct err *e)
 {
+	rd->told = true;
 	if (!alike_fits(&rd->alike, event, data, len, rd->number))
 		return take_new_frame(rd, event, data, len, e);
 	if (rd->numbered)
@@ -355,11 +356,15 @@ static int
 on_body(void *arg, const struct http_answer *a, const char *data, size_t len, struct err *e)
 {
 	struct reading *rd = arg;
-	int rc = take_body(rd, a, data, len, e);
+	bool padding;
+	int rc;
 
+	rd->told = false;
+	rc = take_body(rd, a, data, len, e);
+	padding = !rd->told && rd->sse.line.len == 0 && rd->sse.data.len == 0;	/* comments and blank lines */
 	if (screen_flush(&rd->screen, rc < 0, rc < 0 ? NULL : e) < 0)
 		return -1;
-	return rc < 0 ? -1 : rc > 0 ? HTTP_ENOUGH : rd->complete ? HTTP_COMPLETE : HTTP_MORE;
+	return rc < 0 ? -1 : rc > 0 ? HTTP_ENOUGH : !rd->complete ? HTTP_MORE : padding ? HTTP_PADDED : HTTP_COMPLETE;
 }
 
 /* ---- the end ---- */
@@ -618,7 +623,7 @@ api_read(const struct api *api, const struct llm_request *r, const char *type, b
 	int rc = 0;
 
 	begin(&rd, api, r, sink);
-	while ((rc == HTTP_MORE || rc == HTTP_COMPLETE) && next(arg, &data, &len))
+	while (rc >= 0 && rc != HTTP_ENOUGH && next(arg, &data, &len))
 		rc = on_body(&rd, &head, data, len, e);
 	if (rc >= 0)
 		rc = finish(&rd, sink, reply, e);

@@ -58,6 +58,7 @@ struct reading {
 	bool ending;		/* no more bytes come */
 	bool warned;
 	bool framed;		/* a frame was taken */
+	bool told;		/* so was one of the piece that came last */
 	bool ended;		/* the answer was complete before the last frame that was parsed */
 	struct alike alike;
 	void *state_before;	/* the last frame that was parsed */
