@@ -38,6 +38,8 @@ ends() {
 	o() { printf '{"model":"m","choices":[{"index":0,"delta":%s,"finish_reason":%s}]}\n' "$1" "$2"; }
 	model openai
 	{ o '{"content":"a"}' null; o '{}' '"stop"'; } | ends 0 stop ''
+	{ o '{"content":"a"}' '"stop"'; o '{"content":"b"}' '"stop"'; } | ends 0 stop ''
+	[ "$(ag2-store log answer s)" = ab ]
 	{ o '{"content":"a"}' null; o '{}' '"length"'; } | ends 0 length 'cut off'
 	{ o '{"content":"a"}' null; o '{}' '"content_filter"'; } | ends 0 content_filter 'filtered'
 	o '{"refusal":"I cannot."}' '"stop"' | ends 0 refusal 'refused'
@@ -112,6 +114,9 @@ ends() {
 	g() { printf '{"candidates":[{"content":{"parts":[%s],"role":"model"}%s}],"modelVersion":"m"}\n' "$1" "${2:+,\"finishReason\":\"$2\"}"; }
 	model gemini
 	g '{"text":"a"}' STOP | ends 0 STOP ''
+	{ g '{"text":"a"}' STOP; g '{"text":"b"}' STOP; } | ends 0 STOP ''
+	[ "$(ag2-store log answer s)" = ab ]
+	{ g '{"text":"a"}' STOP; g '{"text":"b"}' ''; } | ends 69 - 'behind its end'
 	g '{"text":"a"}' MAX_TOKENS | ends 0 MAX_TOKENS 'cut off'
 	g '{"text":"a"}' SAFETY | ends 0 SAFETY 'filtered'
 	g '' RECITATION | ends 0 RECITATION 'the answer is empty'

@@ -327,8 +327,8 @@ frame(struct reading *rd, const char *event, struct json_object *body, bool whol
 		if (reason != NULL && is_one_of(reason, failures))
 			return err_set(e, ERR_UNAVAIL, "the model failed to answer (finish_reason %.60s)", reason);
 		take_name(&rd->answer.finish_reason, choice, "finish_reason");
+		rd->complete = rd->complete || (reason != NULL && *reason != '\0');	/* the usage may still come */
 	}
-	rd->complete = rd->answer.finish_reason != NULL;	/* the usage may still come */
 	return 0;
 }
 

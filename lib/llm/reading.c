@@ -19,8 +19,6 @@ int
 reading_text(struct reading *rd, const char *text, size_t len, struct err *e)
 {
 	rd->pieces++;
-	if (rd->ended && len > 0)
-		return reading_nonsense(rd, "text comes behind its end", e);
 	rd->piece = (struct text){ text, len };
 	return answer_text(&rd->answer, rd->sink, text, len, e);
 }
@@ -191,16 +189,21 @@ was_plain_text(const struct reading *rd, size_t replayed, size_t refused)
 static int
 give_parsed(struct reading *rd, const char *event, const char *data, size_t len, struct json_object *body, struct err *e)
 {
-	size_t replayed = rd->answer.replay.n, refused = rd->answer.refusal.len, calls = rd->answer.calls_n;
+	size_t replayed = rd->answer.replay.n, refused = rd->answer.refusal.len, calls = rd->answer.calls_n,
+	    said = rd->answer.text.len;
 	int rc;
 
 	rd->framed = true;
 	rd->pieces = 0;
 	rd->ended = rd->complete;
+	rd->complete = false;	/* until this frame says so, too: some servers put a reason to finish on each */
 	memcpy(rd->state_before, rd->state, rd->api->state);
 	rc = give_frame(rd, event, body, false, e);
-	if (rc >= 0 && rd->ended && rd->answer.calls_n > calls)
+	if (rc >= 0 && rd->ended && !rd->complete && rd->answer.calls_n > calls)
 		rc = reading_nonsense(rd, "a call comes behind its end", e);
+	if (rc >= 0 && rd->ended && !rd->complete && rd->answer.text.len > said)
+		rc = reading_nonsense(rd, "text comes behind its end", e);
+	rd->complete = rd->complete || rd->ended;
 	if (rc == 0 && was_plain_text(rd, replayed, refused))
 		alike_learn(&rd->alike, &rd->api->plain, rd->numbered ? rd->api->number : NULL, event, data, len, rd->piece.data, rd->piece.len);
 	else
