@@ -97,15 +97,6 @@ run_ask(const struct upkeep_model *m, const struct buf *input, struct buf *out, 
 
 /* ---- its answer ---- */
 
-static double
-count_of(struct json_object *usage, const char *name)
-{
-	struct json_object *n = json_get(usage, name);
-
-	return n != NULL && (json_object_is_type(n, json_type_int) || json_object_is_type(n, json_type_double)) &&
-	    json_object_get_double(n) >= 0 ? json_object_get_double(n) : -1;
-}
-
 static void
 add_count(double *total, double n)
 {
@@ -126,10 +117,7 @@ copy_of(struct json_object *data, const char *key)
 static void
 add_usage(struct upkeep_use *use, const char *kind, struct json_object *data)
 {
-	struct json_object *counts = json_get(json_get(data, "usage"), "data");
-	struct usage u = { count_of(counts, "prompt_tokens"), count_of(counts, "completion_tokens"), count_of(counts, "total_tokens"),
-		count_of(counts, "cache_read_input_tokens"), count_of(counts, "cache_creation_input_tokens"),
-		count_of(counts, "thinking_tokens") };
+	struct usage u = usage_of(json_get(json_get(data, "usage"), "data"));
 	char *model = copy_of(data, "model"), *provider = copy_of(data, "provider"), *reason = copy_of(data, "finish_reason");
 
 	use->known = true;
@@ -205,9 +193,9 @@ judge(struct event *response, struct json_object *data, struct text *text, struc
 static bool
 has_counts(struct json_object *data)
 {
-	struct json_object *counts = json_get(json_get(data, "usage"), "data");
+	struct usage u = usage_of(json_get(json_get(data, "usage"), "data"));
 
-	return count_of(counts, "prompt_tokens") >= 0 || count_of(counts, "completion_tokens") >= 0 || count_of(counts, "total_tokens") >= 0;
+	return usage_known(&u);
 }
 
 /* The last response is the answer. A usage may come with it alone: an exec: model writes the lines that it likes. */

@@ -53,12 +53,8 @@ struct report {
 /* ---- what is in the logs ---- */
 
 static int64_t
-count_of(struct json_object *usage, const char *name)
+counted(double n)
 {
-	struct json_object *value = json_get(usage, name);
-	double n = json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double) ?
-	    json_object_get_double(value) : 0;
-
 	return n > 0 && n < COUNT_MAX ? (int64_t)n : 0;
 }
 
@@ -69,13 +65,12 @@ count_of(struct json_object *usage, const char *name)
 static void
 take_counts(struct tokens *t, struct json_object *data)
 {
-	struct json_object *usage = json_get(json_get(data, "usage"), "data");
+	struct usage u = usage_of(json_get(json_get(data, "usage"), "data"));
 	const char *provider = json_get_text(data, "provider", NULL);
-	int64_t prompt = count_of(usage, "prompt_tokens"), completion = count_of(usage, "completion_tokens"),
-	    total = count_of(usage, "total_tokens"), thinking = count_of(usage, "thinking_tokens");
+	int64_t prompt = counted(u.prompt), completion = counted(u.completion), total = counted(u.total), thinking = counted(u.thinking);
 
-	*t = (struct tokens){ .calls = 1, .input = prompt, .output = completion, .cached = count_of(usage, "cache_read_input_tokens"),
-		.cache_write = count_of(usage, "cache_creation_input_tokens") };
+	*t = (struct tokens){ .calls = 1, .input = prompt, .output = completion, .cached = counted(u.cache_read),
+		.cache_write = counted(u.cache_creation) };
 	if ((provider != NULL && strcmp(provider, "anthropic") == 0) || t->cached + t->cache_write > prompt)
 		t->input += t->cached + t->cache_write;
 	if (thinking > 0 && total == prompt + completion + thinking)

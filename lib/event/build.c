@@ -158,6 +158,29 @@ add_count(struct buf *out, const char *name, double count, bool first)
 		json_write_double(out, count);
 }
 
+static double
+count_of(struct json_object *counts, const char *name)
+{
+	struct json_object *n = json_get(counts, name);
+
+	return (json_object_is_type(n, json_type_int) || json_object_is_type(n, json_type_double)) && json_object_get_double(n) >= 0 ?
+	    json_object_get_double(n) : -1;
+}
+
+struct usage
+usage_of(struct json_object *counts)
+{
+	return (struct usage){ count_of(counts, "prompt_tokens"), count_of(counts, "completion_tokens"), count_of(counts, "total_tokens"),
+		count_of(counts, "cache_read_input_tokens"), count_of(counts, "cache_creation_input_tokens"),
+		count_of(counts, "thinking_tokens") };
+}
+
+bool
+usage_known(const struct usage *u)
+{
+	return u->prompt >= 0 || u->completion >= 0 || u->total >= 0;
+}
+
 static void
 add_usage(struct buf *out, const struct usage *usage)
 {

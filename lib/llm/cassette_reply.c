@@ -60,22 +60,13 @@ play_calls(struct answer *a, struct json_object *calls, struct err *e)
 	return 0;
 }
 
-static double
-count(struct json_object *usage, const char *key)
-{
-	struct json_object *v = json_get(usage, key);
-
-	return json_object_is_type(v, json_type_int) || json_object_is_type(v, json_type_double) ? json_object_get_double(v) : -1;
-}
-
 static void
 play_usage(struct answer *a, struct json_object *u)
 {
 	if (!json_object_is_type(u, json_type_object))
 		return;
 	a->has_usage = true;
-	a->usage = (struct usage){ count(u, "prompt_tokens"), count(u, "completion_tokens"), count(u, "total_tokens"),
-		count(u, "cache_read_input_tokens"), count(u, "cache_creation_input_tokens"), count(u, "thinking_tokens") };
+	a->usage = usage_of(u);
 }
 
 static int

@@ -177,22 +177,11 @@ fill_calls(struct llm_reply *reply, struct json_object *calls, struct err *e)
 	return 0;
 }
 
-static double
-count(struct json_object *usage, const char *key)
-{
-	struct json_object *v = json_get(usage, key);
-
-	return json_object_is_type(v, json_type_int) || json_object_is_type(v, json_type_double) ? json_object_get_double(v) : -1;
-}
-
 static void
 fill_usage(struct llm_reply *reply, struct json_object *usage)
 {
-	struct usage *u = &reply->usage;
-
-	*u = (struct usage){ count(usage, "prompt_tokens"), count(usage, "completion_tokens"), count(usage, "total_tokens"),
-		count(usage, "cache_read_input_tokens"), count(usage, "cache_creation_input_tokens"), count(usage, "thinking_tokens") };
-	reply->has_usage = u->prompt >= 0 || u->completion >= 0 || u->total >= 0;
+	reply->usage = usage_of(usage);
+	reply->has_usage = usage_known(&reply->usage);
 }
 
 int
