@@ -199,7 +199,7 @@ peek(struct sqlite_store *s, const char *path, struct store_stat *st)
 	struct row r;
 	int rc;
 
-	if (s->o.mode != STORE_READ || s->db != NULL || db_connections() > 0 || s->peeked || path[1] == '\0')
+	if (s->o.mode != STORE_READ || s->held_empty || s->db != NULL || db_connections() > 0 || s->peeked || path[1] == '\0')
 		return -1;
 	s->peeked = true;
 	layout_statements(sql);
@@ -343,6 +343,7 @@ sqlite_hold(void *self, struct err *e)
 		rc = db_begin_read(s, e);
 	}
 	s->held = rc > 0;
+	s->held_empty = rc == 0;
 	return rc < 0 ? -1 : 0;
 }
 
@@ -353,7 +354,7 @@ sqlite_release(void *self)
 
 	if (s->held)
 		db_end_read(s, 0, NULL);
-	s->held = false;
+	s->held = s->held_empty = false;
 }
 
 /* ---- Locks ---- */

@@ -423,6 +423,8 @@ db_begin_read(struct sqlite_store *s, struct err *e)
 {
 	int rc = 1;
 
+	if (s->held_empty)
+		return 0;
 	if (s->depth == 0)
 		do
 			rc = begin_first(s, e);

@@ -48,6 +48,7 @@ struct sqlite_store {
 	bool frozen;		/* opened as a file that does not change: see freeze() */
 	bool live;		/* not to be frozen: what is read must stay as it is for longer */
 	bool held;		/* a read transaction is open until sqlite_release() */
+	bool held_empty;	/* or there was nothing then, and what others make is not looked at until then */
 	bool tuned;		/* durability was set */
 	bool peeked;		/* a question was already asked without opening it */
 	sqlite3_stmt *statements[QUERIES];

@@ -410,6 +410,30 @@ snapshots(void)
 }
 
 static void
+held(void)
+{
+	char *file = fresh();
+	void *b, *a;
+
+	close(open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	b = open_store(file, STORE_READ);
+	ok(b != NULL && be->hold(b, &e) == 0, "a file without anything in it yet is held");
+	a = open_store(file, STORE_CREATE);
+	ok(put(a, "/d/f", "1") == 0, "a writer makes it");
+	lists(b, "/", "", "held while nothing was there");
+	ok(version(b, "/d/f") == 0, "nor is anything found in it");
+	be->release(b);
+	lists(b, "/", "d/ ", "after that");
+	ok(be->hold(b, &e) == 0 && put(a, "/d/g", "2") == 0, "it is held as it is, and changed");
+	lists(b, "/d", "f ", "held");
+	be->release(b);
+	lists(b, "/d", "f g ", "let go");
+	be->close(b);
+	be->close(a);
+	free(file);
+}
+
+static void
 listing(void)
 {
 	char *file = fresh(), name[64];
@@ -1369,6 +1393,7 @@ main(void)
 	appending();
 	ranges();
 	snapshots();
+	held();
 	listing();
 	versions();
 	prefixes();
