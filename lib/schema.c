@@ -389,7 +389,7 @@ check(struct check *c, struct json_object *schema, struct json_object *value, st
 	return rc;
 }
 
-int
+static int
 schema_check(struct json_object *schema, struct json_object *value, struct err *e)
 {
 	struct check c = { .root = schema, .path = BUF_INIT };

@@ -12,10 +12,7 @@
 /* A schema that can be checked against: ERR_DATA names a $ref that leads nowhere, or out of it. */
 int schema_usable(struct json_object *schema, struct err *e);
 
-/* ERR_DATA tells where and why: "$.items[2].age: no integer". */
-int schema_check(struct json_object *schema, struct json_object *value, struct err *e);
-
-/* The same for JSON text; text that is no JSON does not fit either. */
+/* ERR_DATA tells where the JSON text does not fit, and why: "$.items[2].age: no integer". Text that is no JSON does not fit. */
 int schema_check_text(struct json_object *schema, const char *text, size_t len, struct err *e);
 
 /* Each schema that is directly within this one, whatever the keyword; not 0 from fn ends it. */

@@ -13,12 +13,6 @@ log_program(const char *name)
 	program = name;
 }
 
-const char *
-log_name(void)
-{
-	return program;
-}
-
 static bool
 hidden(uint32_t c, bool keep_lines)
 {

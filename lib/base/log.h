@@ -11,7 +11,6 @@
 #include <stdarg.h>
 
 void log_program(const char *name);	/* borrowed for the life of the process */
-const char *log_name(void);
 
 void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_vwarn(const char *fmt, va_list ap) __attribute__((format(printf, 1, 0)));

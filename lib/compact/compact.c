@@ -58,7 +58,8 @@ compact_spec_release(struct compact_spec *spec)
 	*spec = (struct compact_spec){ .choice.target = -1 };
 }
 
-int
+/* A trigger that would fire again at once is refused: max_events is not above the target. */
+static int
 compact_check(const struct compact *c, struct err *e)
 {
 	if (c->spec.choice.target >= 0 && c->trigger.max_events > 0 && c->trigger.max_events <= c->spec.choice.target)
@@ -79,8 +80,9 @@ add_line(struct job *j, struct kept *k, struct err *e)
 	return 0;
 }
 
-int
-job_add_kept(struct job *j, bool prompts, struct err *e)
+/* Appends the kept lines to head: the Prompt lines, to begin with; the others, behind what the strategy put there. */
+static int
+add_kept(struct job *j, bool prompts, struct err *e)
 {
 	size_t i;
 
@@ -121,9 +123,9 @@ make_head(struct job *j, struct err *e)
 
 	if (s->run != NULL)
 		return s->run(j, e);
-	if (job_start(j, j->cut.at, e) < 0 || job_add_kept(j, true, e) < 0 || (s->make != NULL && s->make(j, e) < 0))
+	if (job_start(j, j->cut.at, e) < 0 || add_kept(j, true, e) < 0 || (s->make != NULL && s->make(j, e) < 0))
 		return -1;
-	return job_add_kept(j, false, e);
+	return add_kept(j, false, e);
 }
 
 /* Finds what goes and makes what stands for it. 1: there was something to do, and the start is told. */

@@ -42,9 +42,6 @@ struct compact {
 	uint64_t bad;			/* bad lines met */
 };
 
-/* ERR_CONFIG when the trigger would fire at once again: max_events is not above the target. */
-int compact_check(const struct compact *c, struct err *e);
-
 /*
  * Compacts the log of a stream: the dropped lines become its next segment and leave the log in one commit, together with
  * the usage event and the Completed event; what was appended since the log was read stays behind the rest. 0 also when the

@@ -98,8 +98,6 @@ extern const struct compact_strategy compact_tail_window, compact_summarize, com
 int job_start(struct job *j, uint64_t upto, struct err *e);
 /* A new temporary file without a name; -1. */
 int compact_tmpfile(const char *dir, struct err *e);
-/* Appends the kept lines to head: the Prompt lines, to begin with; the others, behind what the strategy put there. */
-int job_add_kept(struct job *j, bool prompts, struct err *e);
 /* What it takes to put a segment of that length back where the log begins with j's head now; alike: see stream_undo_head. */
 void undo_record(struct buf *out, const struct job *j, uint64_t segment_len, bool alike);
 

@@ -77,7 +77,8 @@ repr_bytes(struct buf *out, const void *data, size_t len)
 	buf_addch(out, quote);
 }
 
-void
+/* As Python has it after reading it: integers in their digits, everything else a float. */
+static void
 repr_number(struct buf *out, struct json_object *value)
 {
 	const char *spelling;

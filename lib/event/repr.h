@@ -9,8 +9,6 @@
 void repr_double(struct buf *out, double value);
 /* A number as it was spelled, or as json_write would. */
 void json_write_number(struct buf *out, struct json_object *value);
-/* A number as Python has it after reading it: integers in their digits, everything else a float. */
-void repr_number(struct buf *out, struct json_object *value);
 
 /* A str and a bytes object, in the quotes that Python chooses. Invalid UTF-8 counts as U+FFFD. */
 void repr_text(struct buf *out, const char *text, size_t len);

@@ -132,13 +132,11 @@ void put_no_more_arguments(struct buf *out, struct json_object *schema);
 #define SCHEMA_NAME "answer"	/* where an API wants the schema of the answer to have a name */
 /*
  * The schema of the answer, a copy that is the caller's to be shaped as an API wants it. What says of an object nothing else is closed:
- * it has no members but its properties. Strict is what OpenAI can hold a model to: every object closed, all its members required, and
- * only the keywords that it knows.
+ * it has no members but its properties.
  */
 struct json_object *shape_copy(const struct llm_request *r);
 void shape_close(struct json_object *schema);
 void shape_drop(struct json_object *schema, const char *const *keywords);	/* at any depth; NULL behind the last */
-bool shape_strict(struct json_object *schema);
 /* "json_schema", the name, the schema and whether it is strict, under paths that begin so; OpenAI's two APIs. */
 void shape_openai(struct json_object *settings, const struct llm_request *r, const char *type, const char *schema);
 /* "tools": ours as declare() writes each of them, then those of the options; nothing where there are none. */

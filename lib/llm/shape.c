@@ -100,7 +100,8 @@ not_strict(void *arg, struct json_object *schema)
 	return schema_each(schema, not_strict, arg);
 }
 
-bool
+/* What OpenAI can hold a model to: every object closed, all its members required, and only the keywords that it knows. */
+static bool
 shape_strict(struct json_object *schema)
 {
 	return is_object_schema(schema) && not_strict(NULL, schema) == 0;

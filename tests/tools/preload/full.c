@@ -2,24 +2,17 @@
  * A shim for LD_PRELOAD: a disk that gets full. With FULL_DIR=DIR and FULL_AT=N the process's change number N that needs room
  * below DIR finds half of it, where it is a write, and none otherwise; those behind it find none. Each process counts its own.
  */
-#include <dlfcn.h>
+#include "preload.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#define REAL(name) \
-	static __typeof__(name) *real; \
-	if (real == NULL) \
-		real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
 
 static const char *dir;
 static long steps, full_at;
@@ -146,21 +139,7 @@ open_any(int at, const char *path, int flags, mode_t mode)
 	return (int)syscall(SYS_openat, at, path, flags, mode);
 }
 
-#define OPEN(name, at, ...) \
-	int name(__VA_ARGS__, int flags, ...) \
-	{ \
-		mode_t mode; \
-		va_list ap; \
-		va_start(ap, flags); \
-		mode = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? (mode_t)va_arg(ap, int) : 0; \
-		va_end(ap); \
-		return open_any(at, path, flags, mode); \
-	}
-
-OPEN(open, AT_FDCWD, const char *path)
-OPEN(open64, AT_FDCWD, const char *path)
-OPEN(openat, at, int at, const char *path)
-OPEN(openat64, at, int at, const char *path)
+OPENS
 
 int
 mkdirat(int at, const char *path, mode_t mode)

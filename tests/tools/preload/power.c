@@ -8,27 +8,19 @@
  * With POWER_STATFS=TYPE every file system says that it is of this type, a number.
  */
 #include "power.h"
+#include "preload.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
-
-#define REAL(name) \
-	static __typeof__(name) *real; \
-	if (real == NULL) \
-		real = (__typeof__(name) *)dlsym(RTLD_NEXT, #name)
 
 static int log_fd = -1;
 static long steps, kill_at;
@@ -358,27 +350,7 @@ open_any(int at, const char *path, int flags, mode_t mode)
 	return fd;
 }
 
-static mode_t
-mode_of(int flags, va_list ap)
-{
-	return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? (mode_t)va_arg(ap, int) : 0;
-}
-
-#define OPEN(name, at, ...) \
-	int name(__VA_ARGS__, int flags, ...) \
-	{ \
-		va_list ap; \
-		mode_t mode; \
-		va_start(ap, flags); \
-		mode = mode_of(flags, ap); \
-		va_end(ap); \
-		return open_any(at, path, flags, mode); \
-	}
-
-OPEN(open, AT_FDCWD, const char *path)
-OPEN(open64, AT_FDCWD, const char *path)
-OPEN(openat, at, int at, const char *path)
-OPEN(openat64, at, int at, const char *path)
+OPENS
 
 int
 mkdirat(int at, const char *path, mode_t mode)
