@@ -60,6 +60,10 @@ json_row(void *arg, const struct explain_row *row)
 	add_string(out, "why", row->why);
 	if (row->line > 0)
 		buf_addf(out, ",\"line\":%" PRIu64, row->line);
+	if (row->part_of >= 0)
+		buf_addf(out, ",\"part_of\":%" PRId64, row->part_of);
+	if (row->given != row->tokens)
+		buf_addf(out, ",\"given\":%" PRId64, row->given);
 	if (row->tool != NULL || row->source != NULL) {
 		buf_adds(out, ",");
 		add_string(out, row->tool != NULL ? "name" : "source", row->tool != NULL ? row->tool : row->source);
@@ -110,12 +114,14 @@ sums_release(struct sums *s)
 struct stage_sum {
 	int64_t in, in_tokens, out, out_tokens, made, made_tokens;	/* in: events; out: let go; made: prompts and events */
 	struct sums why;
+	struct sums changed;		/* tokens: how many more there are of it now */
 };
 
 struct account {
 	const struct explain *x;
 	struct stage_sum *stages;
 	size_t stages_n;
+	int repair;			/* its number, -1: there is none */
 	struct sums sent;	/* by kind */
 	int64_t events, prompts, tools, tokens;
 };
@@ -155,38 +161,48 @@ kind_of(const struct explain_row *row)
 static void
 count_stages(struct account *a, const struct explain_row *row)
 {
+	int64_t size;
 	size_t i;
 
 	for (i = 0; i < a->stages_n; i++) {
 		struct stage_sum *s = &a->stages[i];
 
+		size = (int)i > a->repair && a->repair >= 0 ? row->tokens + row->files : row->given;
 		if (row->type != NULL && (int)i > row->from && (int)i <= row->to) {
 			s->in++;
-			s->in_tokens += row->tokens;
+			s->in_tokens += size;
 		}
 		if (row->from == (int)i) {
 			s->made++;
-			s->made_tokens += row->tokens;
+			s->made_tokens += row->given;
 		}
 		if (row->action == EXPLAIN_DROPPED && row->to == (int)i) {
 			s->out++;
-			s->out_tokens += row->tokens;
-			sums_add(&s->why, row->why != NULL ? row->why : "no reason given", row->tokens);
+			s->out_tokens += size;
+			sums_add(&s->why, row->why != NULL ? row->why : "no reason given", size);
 		}
 	}
+}
+
+/* Those that came out as something else: the repair's doing, or the client's, which is the last stage. */
+static void
+count_changed(struct account *a, const struct explain_row *row)
+{
+	if (row->action == EXPLAIN_REPAIRED && row->from < a->repair)
+		sums_add(&a->stages[a->repair].changed, row->why, row->tokens + row->files - row->given);
+	if (row->files > 0)
+		sums_add(&a->stages[a->stages_n - 1].changed, EXPLAIN_NO_FILES, -row->files);
 }
 
 static void
 count_row(void *arg, const struct explain_row *row)
 {
 	struct account *a = arg;
-	int repair = find_stage(a->x, EXPLAIN_REPAIR);
 
 	count_stages(a, row);
-	if (row->action == EXPLAIN_REPAIRED && row->from < 0 && repair >= 0)
-		sums_add(&a->stages[repair].why, row->why, row->tokens);
 	if (row->action == EXPLAIN_DROPPED)
 		return;
+	count_changed(a, row);
 	a->tokens += row->tokens;
 	a->events += row->type != NULL;
 	a->tools += row->tool != NULL;
@@ -196,7 +212,7 @@ count_row(void *arg, const struct explain_row *row)
 
 /* ---- text ---- */
 
-/* NAME: +PROMPTS (TOKENS), EVENTS in (TOKENS), EVENTS out (TOKENS): short enough for 60 columns. */
+/* NAME: +PROMPTS (TOKENS), EVENTS in (TOKENS), EVENTS out (TOKENS): short enough for 60 columns. A change has a sign. */
 static void
 stage_text(struct buf *out, const char *name, const struct stage_sum *s)
 {
@@ -208,6 +224,8 @@ stage_text(struct buf *out, const char *name, const struct stage_sum *s)
 	buf_addf(out, "%" PRId64 " in (%" PRId64 "), %" PRId64 " out (%" PRId64 ")\n", s->in, s->in_tokens, s->out, s->out_tokens);
 	for (i = 0; i < s->why.n; i++)
 		buf_addf(out, "    %" PRId64 " (%" PRId64 "): %s\n", s->why.items[i].n, s->why.items[i].tokens, s->why.items[i].name);
+	for (i = 0; i < s->changed.n; i++)
+		buf_addf(out, "    %" PRId64 " (%+" PRId64 "): %s\n", s->changed.items[i].n, s->changed.items[i].tokens, s->changed.items[i].name);
 }
 
 static void
@@ -311,7 +329,7 @@ kinds_text(struct buf *out, const struct account *a)
 static void
 text(struct buf *out, const struct explain *x)
 {
-	struct account a = { .x = x };
+	struct account a = { .x = x, .repair = find_stage(x, EXPLAIN_REPAIR) };
 	size_t i;
 
 	while (explain_stage(x, (int)a.stages_n) != NULL)
@@ -327,8 +345,10 @@ text(struct buf *out, const struct explain *x)
 		chart(out, &a, cli_width(2), cli_colour(2), cli_utf8());
 	else
 		kinds_text(out, &a);
-	for (i = 0; i < a.stages_n; i++)
+	for (i = 0; i < a.stages_n; i++) {
 		sums_release(&a.stages[i].why);
+		sums_release(&a.stages[i].changed);
+	}
 	sums_release(&a.sent);
 	free(a.stages);
 }

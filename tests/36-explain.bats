@@ -128,6 +128,69 @@ rows() {
 	cat in | rows conversation | grep -c 'ToolResultsEvent repair dropped: late result turned into a note'
 }
 
+# A container whose results belong to calls at different places comes out as several lines.
+@test "what was taken apart has a row for each of its parts" {
+	{ U 1; C a b; R a=1111; U 2; C d; U 3; R b=22222222 d=3333 zz=none; A 4; } >in
+	ag2-assemble --explain=json <in 2>rows >out
+	[ "$(shape <out)" = 'U(1) C(a,b) R(a=1111) R(b=22222222) U(2) C(d) R(d=3333) U(3) A(4)' ] || fail "$(shape <out)"
+	[ "$(grep '^{' rows | jq -c 'select(.type == "ToolResultsEvent" and .line == 7) | [.index, .part_of, .tokens, .given, .action, .policy]')" = \
+		'[6,null,2,4,"repaired","repair"]
+[null,6,1,null,"repaired","repair"]' ] || fail "$(cat rows)"
+	ag2-assemble --explain <in 2>&1 >out | grep -v ^ag2-assemble: >got
+	diff - got <<-'END'
+		events, and in brackets tokens of 4 code points
+		repair: +1 (1), 8 in (8), 0 out (0)
+		    1 (-2): result without its call left out
+		sent: 7 tokens (9 events, 0 prompts, 0 tools)
+		    tool results: 4 (57%)
+		    responses: 3 (43%)
+		    requests: 0 (0%)
+	END
+}
+
+# some: a line of a stream in and out of order.
+some() {
+	case $((RANDOM % 9)) in
+	0) U "question $RANDOM" ;;
+	1) A "answer $RANDOM" ;;
+	2 | 3) C "$((RANDOM % 3))" "$((3 + RANDOM % 3))" ;;
+	4) R "$((RANDOM % 3))=$RANDOM" "$((3 + RANDOM % 3))=$RANDOM$RANDOM" ;;
+	5) R "$((RANDOM % 7))=$RANDOM" ;;
+	6) r "$((RANDOM % 7))=$RANDOM" ;;
+	7) c "$((RANDOM % 6))" ;;
+	8) U '' ;;
+	esac
+}
+
+# flow: stages of the text whose input is not what the one before it let through, and what is sent.
+flow() {
+	sed 's/[(),]//g' "$1" | awk '
+		/ out [0-9]*$/ {
+			made = ($2 ~ /^[+]/) ? 2 : 0
+			if (seen && ($(2 + made) != n || $(4 + made) != t))
+				print "wrong: " $0 " instead of " n " events, " t " tokens"
+			n = $(2 + made) - $(5 + made) + (made ? substr($2, 2) : 0)
+			t = $(4 + made) - $(7 + made) + (made ? $3 : 0)
+			seen = 1
+		}
+		/^    [0-9]* [+-][0-9]*:/ { t += $2 }
+		/^sent:/ && ($2 != t || $4 != n) { print "wrong: " $0 " instead of " n " events, " t " tokens" }'
+}
+
+@test "in the text, each policy takes in what the one before it let through, and what is left is sent" {
+	local i
+	json() { echo "\"$1\""; }	# texts are plain here, and jq is slow
+	RANDOM=4711
+	for i in $(seq 15); do
+		for _ in $(seq 14); do some; done >in
+		ag2-assemble --explain=json conversation sliding-window:9 <in 2>rows >out
+		[ "$(grep -c '^{.*"action":"[kir]' rows)" -eq "$(wc -l <out)" ] || fail "$(cat in rows)"
+		ag2-assemble --explain conversation sliding-window:9 <in 2>text >out
+		[ -z "$(flow text)" ] || fail "$(flow text; cat in text)"
+		has "($(wc -l <out) event" "$(grep ^sent: text)"
+	done
+}
+
 @test "prompts, notes and what commands do are told" {
 	mkdir -p st/memory
 	echo mem >st/memory/working.md

@@ -56,6 +56,7 @@ chain_can_wait(const struct chain *c)
 int
 chain_bad(struct chain *c, const struct event *ev, const struct err *why, struct err *e)
 {
+	chain_why(c, ev, "its content is broken");
 	if (c->in != NULL)
 		return jsonl_bad(c->in, ev, why, e);
 	if (c->o.on_bad == JSONL_BAD_STOP)

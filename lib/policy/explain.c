@@ -14,7 +14,8 @@ struct entry {			/* its mark is its place + 1 */
 	char *name;			/* a prompt's source, a tool's name */
 	const char *why;
 	uint64_t line, hash;
-	int64_t tokens;			/* as it went in, then as it came out */
+	int64_t index, part_of;		/* -1: none */
+	int64_t given, tokens, files;	/* as it went in, as it came out, and what of that the client left out */
 	int16_t from, to;
 	bool tool, changed, sent, taken;
 };
@@ -35,6 +36,7 @@ struct explain {
 	size_t first_cap;
 	struct lent *lent;
 	size_t lent_n, lent_cap;
+	int64_t events;			/* of the input */
 	int64_t alerts, offered;	/* that wait, and those of them that the next response has seen */
 };
 
@@ -119,6 +121,8 @@ hash_of(const char *text, size_t len)	/* FNV-1a */
 static uint64_t
 add(struct explain *x, struct entry entry)
 {
+	entry.given = entry.tokens;
+	entry.index = entry.type != NULL && entry.from < 0 ? x->events++ : -1;
 	x->entries = xgrow(x->entries, x->n, &x->cap, sizeof(x->entries[0]));
 	x->entries[x->n++] = entry;
 	return x->n;
@@ -153,7 +157,7 @@ explain_prompt(struct explain *x, const struct prompt *p, int by)
 {
 	if (x == NULL)
 		return 0;
-	return add(x, (struct entry){ .name = p->source != NULL ? xstrdup(p->source) : NULL, .tokens = size_of_prompt(x, p),
+	return add(x, (struct entry){ .name = p->source != NULL ? xstrdup(p->source) : NULL, .tokens = size_of_prompt(x, p), .part_of = -1,
 		.hash = hash_of(p->content.data, p->content.len), .from = (int16_t)by, .to = (int16_t)by });
 }
 
@@ -185,14 +189,14 @@ explain_event(struct explain *x, struct event *ev, int by)
 		return 0;
 	if (by < 0)
 		note_alert(x, ev->type->flags);
-	return add(x, (struct entry){ .type = ev->type, .line = ev->number, .tokens = size_of(x, ev), .hash = hash_of(ev->line, ev->len),
-		.from = (int16_t)by, .to = (int16_t)by });
+	return add(x, (struct entry){ .type = ev->type, .line = ev->number, .tokens = size_of(x, ev), .part_of = -1,
+		.hash = hash_of(ev->line, ev->len), .from = (int16_t)by, .to = (int16_t)by });
 }
 
 void
 explain_tool(struct explain *x, const char *name, const char *schema, size_t len)
 {
-	add(x, (struct entry){ .name = xstrdup(name), .tool = true, .tokens = text_tokens(schema, len, x->chars), .from = -1,
+	add(x, (struct entry){ .name = xstrdup(name), .tool = true, .tokens = text_tokens(schema, len, x->chars), .part_of = -1, .from = -1,
 		.to = EXPLAIN_SENT, .sent = true });
 }
 
@@ -207,24 +211,35 @@ explain_reach_prompt(struct explain *x, const struct prompt *p, int stage)
 	entry->sent = stage == EXPLAIN_SENT;
 }
 
-/* An event that was taken apart comes out more than once: all of it counts. */
+/* One more part of an event, of which a part came out before: the last of the policies' stages has taken it apart. */
+static void
+add_part(struct explain *x, struct event *ev)
+{
+	int64_t index = find(x, ev->mark)->index;
+
+	ev->mark = add(x, (struct entry){ .type = ev->type, .line = ev->number, .tokens = size_of(x, ev), .part_of = index,
+		.why = "a part of a container that was taken apart", .from = (int16_t)(x->stages_n - 1), .to = EXPLAIN_SENT, .sent = true });
+}
+
 void
 explain_reach_event(struct explain *x, struct event *ev, int stage)
 {
 	struct entry *entry = find(x, ev->mark);
-	bool changed;
 
 	if (entry == NULL)
 		return;
+	if (stage == EXPLAIN_SENT && entry->sent) {
+		add_part(x, ev);
+		return;
+	}
 	if (stage > entry->to)
 		entry->to = (int16_t)stage;
 	if (stage != EXPLAIN_SENT)
 		return;
-	changed = entry->hash != hash_of(ev->line, ev->len);
-	if (entry->sent || changed)
-		entry->tokens = (entry->sent ? entry->tokens : 0) + size_of(x, ev);
-	entry->changed |= changed || entry->sent;
 	entry->sent = true;
+	entry->changed = entry->hash != hash_of(ev->line, ev->len);
+	if (entry->changed)
+		entry->tokens = size_of(x, ev);
 }
 
 void
@@ -246,9 +261,10 @@ explain_taken(struct explain *x, struct event *ev)
 	if (entry == NULL)
 		return;
 	entry->taken = true;
+	entry->files = files;
 	entry->tokens -= files;
 	if (files > 0)
-		entry->why = "without its files, which are no part of a request";
+		entry->why = EXPLAIN_NO_FILES;
 }
 
 void
@@ -384,10 +400,10 @@ why_of(const struct explain *x, const struct entry *entry, enum explain_action a
 }
 
 static void
-tell(const struct explain *x, const struct entry *entry, int64_t index, void (*fn)(void *arg, const struct explain_row *row), void *arg)
+tell(const struct explain *x, const struct entry *entry, void (*fn)(void *arg, const struct explain_row *row), void *arg)
 {
-	struct explain_row row = { .type = entry->type, .index = index, .line = entry->line, .tokens = entry->tokens,
-		.from = entry->from, .to = entry->to };
+	struct explain_row row = { .type = entry->type, .index = entry->index, .part_of = entry->part_of, .line = entry->line,
+		.tokens = entry->tokens, .given = entry->given, .files = entry->files, .from = entry->from, .to = entry->to };
 
 	row.action = action_of(x, entry);
 	row.policy = policy_of(x, entry, row.action);
@@ -402,13 +418,12 @@ tell(const struct explain *x, const struct entry *entry, int64_t index, void (*f
 void
 explain_rows(const struct explain *x, void (*fn)(void *arg, const struct explain_row *row), void *arg)
 {
-	int64_t index = 0;
 	size_t i;
 
 	for (i = 0; i < x->n; i++)
 		if (x->entries[i].type == NULL)
-			tell(x, &x->entries[i], -1, fn, arg);
+			tell(x, &x->entries[i], fn, arg);
 	for (i = 0; i < x->n; i++)
 		if (x->entries[i].type != NULL)
-			tell(x, &x->entries[i], x->entries[i].from < 0 ? index++ : -1, fn, arg);
+			tell(x, &x->entries[i], fn, arg);
 }

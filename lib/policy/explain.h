@@ -1,7 +1,7 @@
 /*
  * The account of a chain: what became of each prompt and each event of its input, and of those that were made on the way.
  * A chain keeps it when chain_options.explain is set: then a stream is read whole, and each event is parsed for its size.
- * Takes some 60 bytes an event.
+ * Takes some 90 bytes an event.
  */
 #ifndef AG2_EXPLAIN_H
 #define AG2_EXPLAIN_H
@@ -22,13 +22,17 @@ struct explain_row {
 	const struct event_type *type;	/* NULL: a prompt, or a tool's schema */
 	const char *tool;	/* its name, else NULL */
 	int64_t index;		/* of an event: its place in the input from 0; -1 for what was not in it */
-	uint64_t line;		/* in the input; 0: not known */
+	int64_t part_of;	/* the index of the event a part of which it is: one that came out as several; -1: none */
+	uint64_t line;		/* in the input, of what it was made of where it was made; 0: not known */
 	int64_t tokens;		/* of what came out; of what was dropped as it went in */
+	int64_t given;		/* as it went in, or was made */
+	int64_t files;		/* of what came out of the chain, the tokens of files that the client left out */
 	enum explain_action action;
 	const char *why;	/* NULL: nothing to say */
 	int from, to;		/* the stages that saw it: policies from 0 on, then the repair, the client, EXPLAIN_SENT; from -1: the input */
 };
 #define EXPLAIN_REPAIR "repair"
+#define EXPLAIN_NO_FILES "without its files, which are no part of a request"
 #define EXPLAIN_SENT 1000	/* it came out */
 
 struct explain *explain_new(int chars_per_token);
@@ -60,7 +64,7 @@ int explain_chars_of(const struct policy_spec *specs, size_t n);
 void explain_add_stage(struct explain *x, const char *name);
 uint64_t explain_prompt(struct explain *x, const struct prompt *p, int by);	/* by: a stage, -1: the input */
 uint64_t explain_event(struct explain *x, struct event *ev, int by);
-/* It reaches a stage (EXPLAIN_SENT: the outlet). */
+/* It reaches a stage (EXPLAIN_SENT: the outlet). An event that was taken apart comes out more than once: each part gets a mark of its own. */
 void explain_reach_prompt(struct explain *x, const struct prompt *p, int stage);
 void explain_reach_event(struct explain *x, struct event *ev, int stage);
 /* Why it goes, or comes. A constant text; the last one is told. */
