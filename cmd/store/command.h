@@ -31,7 +31,8 @@ extern const struct command command_fsck;					/* fsck.c */
 extern const struct command command_watch;					/* watch.c */
 extern const struct command command_log;					/* log.c */
 extern const struct command command_log_ls;					/* log_ls.c */
-extern const struct command command_tail, command_log_rm, command_log_prune;	/* streams.c */
+extern const struct command command_tail;					/* tail.c */
+extern const struct command command_log_rm, command_log_prune;			/* streams.c */
 extern const struct command command_log_show;					/* show.c */
 extern const struct command command_log_usage;					/* usage.c */
 

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "compact/job.h"
+#include "moved.h"
 #include "stream.h"
 
 #include <stdlib.h>
@@ -206,19 +207,20 @@ is_alike(const struct job *j, const struct store_piece *first, struct err *e)
 struct commit {
 	const unsigned char *sha1;	/* of the log up to the cut; NULL: the log's version says that it is what was read */
 	struct store_piece *pieces;
-	struct buf segment, record, undo;
+	struct buf segment, record, undo, moved_path, moved;
 };
 
 static int
 try_commit(struct job *j, struct commit *k, struct err *e)
 {
 	struct compact *c = j->c;
-	struct store_op ops[6];
+	struct store_op ops[6 + MOVED_OPS];
+	struct moved moved;
 	uint64_t number, version, len;
 	size_t n = 0, npieces;
 	int alike;
 
-	if (stream_next_segment(c->run.store, c->run.stream, &number, &version, e) < 0)
+	if (stream_next_segment(c->run.store, c->run.stream, &number, &version, e) < 0 || moved_read(c->run.store, c->run.stream, &moved, e) < 0)
 		return -1;
 	len = segment_pieces(j, k->pieces, &npieces);
 	stream_segment_path(&k->segment, c->run.stream, number);
@@ -233,6 +235,8 @@ try_commit(struct job *j, struct commit *k, struct err *e)
 		ops[n++] = (struct store_op){ .kind = STORE_OP_EXPECT, .path = j->in.path, .version = j->in.version };
 	ops[n++] = (struct store_op){ .kind = STORE_OP_WRITE, .path = k->segment.data, .pieces = k->pieces, .npieces = npieces };
 	ops[n++] = (struct store_op){ .kind = STORE_OP_WRITE, .path = k->record.data, .data = k->undo.data, .len = k->undo.len };
+	moved_ops(&moved, c->run.stream, &(struct move){ j->cut.at, j->head.len, (int64_t)len }, &k->moved_path, &k->moved, ops + n);
+	n += MOVED_OPS;
 	ops[n++] = upkeep_op(&c->run);
 	ops[n] = (struct store_op){ .kind = STORE_OP_REPLACE_PREFIX, .path = j->in.path, .data = j->head.data, .len = j->head.len,
 		.upto = j->cut.at, .unchecked = k->sha1 == NULL };
@@ -246,7 +250,7 @@ static int
 commit(struct job *j, const unsigned char *sha1, struct err *e)
 {
 	struct commit k = { .sha1 = sha1, .pieces = xcalloc(j->cut.nkept + 1, sizeof(*k.pieces)), .segment = BUF_INIT,
-		.record = BUF_INIT, .undo = BUF_INIT };
+		.record = BUF_INIT, .undo = BUF_INIT, .moved_path = BUF_INIT, .moved = BUF_INIT };
 	struct err why = ERR_INIT;
 	int rc, tries = 0;
 
@@ -260,6 +264,8 @@ commit(struct job *j, const unsigned char *sha1, struct err *e)
 	buf_release(&k.segment);
 	buf_release(&k.record);
 	buf_release(&k.undo);
+	buf_release(&k.moved_path);
+	buf_release(&k.moved);
 	return rc;
 }
 

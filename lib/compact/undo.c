@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/sha1.h"
+#include "moved.h"
 #include "stream.h"
 
 #include <stdio.h>
@@ -59,7 +60,7 @@ undo_record(struct buf *out, const struct job *j, uint64_t segment_len, bool ali
 struct undo {
 	struct store *s;
 	const char *stream;
-	struct buf log, segment, record;	/* paths */
+	struct buf log, segment, record, moved;	/* paths */
 	uint64_t number;
 	uint64_t segment_len, log_len;
 	struct buf head;		/* what goes, and behind it one newline */
@@ -228,15 +229,28 @@ end_line(struct undo *u, struct err *e)
 	return rc;
 }
 
+static uint64_t
+pieces_len(const struct undo *u)
+{
+	uint64_t len = 0;
+	size_t i;
+
+	for (i = 0; i < u->n; i++)
+		len += u->pieces[i].len;
+	return len;
+}
+
 static int
 put_back(struct undo *u, struct err *e)
 {
 	struct store_stat st = { .size = 0 };
-	struct store_op ops[3];
+	struct store_op ops[3 + MOVED_OPS];
+	struct buf moved_to = BUF_INIT;
+	struct moved moved;
 	int rc = store_stat(u->s, u->log.data, &st, e);
 
 	u->log_len = st.size;
-	if (rc < 0 || read_record(u, e) < 0 || end_line(u, e) < 0)
+	if (rc < 0 || moved_read(u->s, u->stream, &moved, e) < 0 || read_record(u, e) < 0 || end_line(u, e) < 0)
 		return -1;
 	if (u->usage_len > 0)
 		add_piece(u, false, u->usage_at, u->usage_len);
@@ -249,13 +263,17 @@ put_back(struct undo *u, struct err *e)
 		ops[0].kind = STORE_OP_WRITE;
 		ops[0].upto = 0;
 	}
-	return store_commit(u->s, ops, 3, e);
+	moved_ops(&moved, u->stream, &(struct move){ ops[0].upto, pieces_len(u), -(int64_t)u->segment_len }, &u->moved, &moved_to, ops + 3);
+	rc = store_commit(u->s, ops, 3 + MOVED_OPS, e);
+	buf_release(&moved_to);
+	return rc;
 }
 
 int
 compact_undo(struct store *s, const char *stream, struct err *e)
 {
-	struct undo u = { .s = s, .stream = stream, .log = BUF_INIT, .segment = BUF_INIT, .record = BUF_INIT, .head = BUF_INIT };
+	struct undo u = { .s = s, .stream = stream, .log = BUF_INIT, .segment = BUF_INIT, .record = BUF_INIT, .moved = BUF_INIT,
+		.head = BUF_INIT };
 	struct store_lock *lock = NULL;
 	bool unfinished = false;
 	int rc = upkeep_compaction_lock(s, stream, &lock, e);
@@ -272,6 +290,7 @@ compact_undo(struct store *s, const char *stream, struct err *e)
 	buf_release(&u.log);
 	buf_release(&u.segment);
 	buf_release(&u.record);
+	buf_release(&u.moved);
 	buf_release(&u.head);
 	return rc;
 }
