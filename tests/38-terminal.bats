@@ -76,7 +76,7 @@ rows() {
 		out ag2-store grep -l tea
 		out ag2-store grep last /log/good.jsonl
 		json ag2-store grep --json tea
-		out ag2-store watch -1 -t 5 "/d$E" & sleep 0.3; ag2-store append "$D" text >text.offset; wait $!
+		out ag2-store watch -1 -t 20 "/d$E" & while kill -0 $!; do ag2-store append "$D" text >text.offset; sleep 0.1; done 2>/dev/null; wait $!
 		out echo '{"action": "read", "path": "/memory/working.md"}' | ag2-store tool
 		out ag2-store -s "disk:$TMP/init$$$E" init
 		json ag2-store log cat good
