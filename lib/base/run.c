@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/io.h"
+#include "base/strays.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -499,16 +500,25 @@ static void
 terminate(struct child *c)
 {
 	pid_t target = c->r->terminal ? c->pid : -c->pid;
+	struct strays strays = { .n = 0 };
 	double limit = clock_monotonic() + GRACE;
 
 	if (c->ended)
 		return;
 	close_fd(&c->ours[IN]);
+	if (target < 0)
+		strays_find(&strays, c->pid);	/* while it is there, they can be told by their parents */
 	ask_to_end(target);
-	while (!gone(c, target) && clock_monotonic() < limit)
+	strays_signal(&strays, SIGTERM);
+	strays_signal(&strays, SIGCONT);
+	while (!(gone(c, target) && strays_gone(&strays)) && clock_monotonic() < limit)
 		pause_for(0.005);
+	if (target < 0)
+		strays_find(&strays, c->ended ? -1 : c->pid);
 	if (!c->ended || target < 0)
 		kill(target, SIGKILL);
+	strays_signal(&strays, SIGKILL);
+	strays_release(&strays);
 	while (!c->ended) {
 		reap(c);
 		if (!c->ended)

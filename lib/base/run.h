@@ -1,6 +1,7 @@
 /*
  * Running a child: its own process group, SIGPIPE and signal mask at their defaults, every descriptor but 0-2 closed on
- * exec, a time and a size limit. When we end it, the whole group gets SIGTERM, then SIGKILL after a second.
+ * exec, a time and a size limit. When we end it, the whole group gets SIGTERM, then SIGKILL after a second, and so does what else
+ * descends from it (setsid).
  */
 #ifndef AG2_RUN_H
 #define AG2_RUN_H

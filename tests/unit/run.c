@@ -118,6 +118,17 @@ stop_at_line(void *arg, const char *data, size_t len)
 	return memchr(data, '\n', len) != NULL ? 42 : 0;
 }
 
+/* Once init has reaped it. */
+static bool
+is_gone(int pid)
+{
+	int i;
+
+	for (i = 0; i < 1000 && kill(pid, 0) == 0; i++)
+		usleep(10000);
+	return pid > 1 && kill(pid, 0) < 0;
+}
+
 /* The group: a shell that ignores SIGTERM and its child both end. */
 static void
 groups(void)
@@ -125,15 +136,18 @@ groups(void)
 	struct buf said = BUF_INIT;
 	struct err e = ERR_INIT;
 	struct run r = { .shell = "trap '' TERM; sleep 299 & echo $! $$; wait; wait; sleep 299", .on_output = stop_at_line, .arg = &said };
-	int child = 0, shell_pid = 0, i;
+	int child = 0, shell_pid = 0;
 	char path[PATH_MAX];
 
 	is_int(run(&r, &e), 42, "a child that ignores SIGTERM is killed");
 	ok(sscanf(said.data, "%d %d", &child, &shell_pid) == 2 && child > 1 && shell_pid > 1, "it told its processes");
 	ok(kill(shell_pid, 0) < 0 && errno == ESRCH, "the shell is gone");
-	for (i = 0; i < 1000 && kill(child, 0) == 0; i++)
-		usleep(10000);	/* until init has reaped it */
-	ok(child > 1 && kill(child, 0) < 0, "and what it started");
+	ok(is_gone(child), "and what it started");
+	buf_reset(&said);
+	r.shell = "setsid sh -c 'trap \"\" TERM; sleep 298 & echo $! $$; wait; sleep 298' & wait";
+	is_int(run(&r, &e), 42, "one whose child has a session of its own");
+	ok(sscanf(said.data, "%d %d", &child, &shell_pid) == 2 && child > 1 && shell_pid > 1, "which told its processes");
+	ok(is_gone(shell_pid) && is_gone(child), "that session is gone, too");
 	r.shell = "exec 2>/dev/null; trap 'echo bye >\"$F\"; exit' TERM; echo; while :; do sleep 0.01; done";
 	snprintf(path, sizeof(path), "%s/bye", tmpdir());
 	setenv("F", path, 1);
