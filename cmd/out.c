@@ -13,6 +13,7 @@
 #define CHUNK (64 * 1024)	/* what a pipe holds */
 
 static struct buf out;
+static char last = '\n';
 
 int
 out_try_flush(struct err *e)
@@ -56,6 +57,8 @@ out_write(const void *data, size_t len)
 {
 	size_t whole;
 
+	if (len > 0)
+		last = ((const char *)data)[len - 1];
 	if (out.data == NULL)
 		out = (struct buf)BUF_INIT;
 	if (len >= CHUNK) {
@@ -71,6 +74,12 @@ out_write(const void *data, size_t len)
 			out_failed();
 		buf_drop(&out, whole);
 	}
+}
+
+bool
+out_in_line(void)
+{
+	return last != '\n';
 }
 
 void

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+#include <stdbool.h>
 #include <stdnoreturn.h>
 
 /*
@@ -17,6 +18,7 @@ void out_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void out_flush(void);
 void out_close(void);
 int out_try_flush(struct err *e);	/* as out_flush, but a failure is returned (EPIPE: ERR_IO with errno EPIPE) */
+bool out_in_line(void);			/* what was written last was no end of a line */
 
 /* Says e's message on standard error and exits with e's status; or with the given one. */
 noreturn void log_fail(const struct err *e);

@@ -5,6 +5,9 @@
 #include <string.h>
 #include <strings.h>
 
+#define OOXML "application/vnd.openxmlformats-officedocument."
+#define ODF "application/vnd.oasis.opendocument."
+
 const char *
 media_by_name(const char *name)
 {
@@ -15,7 +18,10 @@ media_by_name(const char *name)
 		{ "mov", "video/quicktime" }, { "mkv", "video/x-matroska" }, { "mpeg", "video/mpeg" }, { "mpg", "video/mpeg" },
 		{ "flv", "video/x-flv" }, { "wmv", "video/x-ms-wmv" }, { "3gp", "video/3gpp" }, { "pdf", "application/pdf" },
 		{ "txt", "text/plain" }, { "html", "text/html" }, { "csv", "text/csv" }, { "json", "application/json" }, { "xml", "text/xml" },
-		{ "md", "text/markdown" },
+		{ "md", "text/markdown" }, { "tsv", "text/tab-separated-values" },
+		{ "docx", OOXML "wordprocessingml.document" }, { "xlsx", OOXML "spreadsheetml.sheet" }, { "pptx", OOXML "presentationml.presentation" },
+		{ "odt", ODF "text" }, { "ods", ODF "spreadsheet" }, { "odp", ODF "presentation" }, { "doc", "application/msword" },
+		{ "xls", "application/vnd.ms-excel" }, { "ppt", "application/vnd.ms-powerpoint" },
 	};
 	size_t len = strcspn(name, "?#"), i, n;
 
@@ -73,6 +79,21 @@ media_by_start(const char *data, size_t len)
 	return NULL;
 }
 
+/* Office files are archives, of two kinds, and only their names tell whose. */
+static bool
+is_archive_of(const char *type, const char *data, size_t len)
+{
+	const char *start = strncmp(type, OOXML, strlen(OOXML)) == 0 || strncmp(type, ODF, strlen(ODF)) == 0 ? "PK\x03\x04" : "\xd0\xcf\x11\xe0";
+
+	return len >= 4 && memcmp(data, start, 4) == 0;
+}
+
+bool
+media_is_office(const char *media_type)
+{
+	return strncmp(media_type, "application/vnd.", 16) == 0 || strcmp(media_type, "application/msword") == 0;
+}
+
 const char *
 media_of(const char *name, const void *data, size_t len)
 {
@@ -84,6 +105,8 @@ media_of(const char *name, const void *data, size_t len)
 		return type;
 	if (utf8_valid(data, len) == len && memchr(data, '\0', len) == NULL)
 		return named != NULL && strncmp(named, "text/", 5) == 0 ? named : "text/plain";
+	if (named != NULL && media_is_office(named) && !is_archive_of(named, data, len))
+		named = NULL;
 	return named != NULL && strncmp(named, "text/", 5) != 0 ? named : "application/octet-stream";
 }
 

@@ -180,6 +180,21 @@ chat() {
 	[ "$(types log | sort -u)" = ModelRequest ]
 }
 
+@test "a header larger than libcurl takes is told as that, once, and 69" {
+	long=$(printf '%01000d' 0)
+	{ echo 'head 200 text/event-stream'; for i in $(seq 400); do echo "header X-$i: $long"; done; echo 'data [DONE]'; } >web/1
+	printf 'head 200 text/event-stream\nheader X-Long: ' >web/2
+	head -c 150000 /dev/zero | tr '\0' a >>web/2
+	printf '\ndata [DONE]\n' >>web/2
+	serve
+	export OPENAI_API_KEY=k
+	for n in 1 2; do
+		run ask hi </dev/null
+		status_is 69
+		[[ $output == "ag2-ask: no answer from "*": its header is larger than is taken (100 kB a line, 300 kB in all)" ]] || fail "$output"
+	done
+}
+
 @test "Google's list of one error is that error, as a refusal and in an answer" {
 	printf 'head 400 application/json\nsend [{"error":{"code":400,"message":"no such model"}}]\n' >web/1
 	printf 'head 429 application/json\nsend [{"error":{"message":"slow","details":[{"retryDelay":"3600s"}]}}]\n' >web/2

@@ -103,6 +103,22 @@ ask() {
 	ag2-store log cat --current s | grep -q 'the user did not allow this call'
 }
 
+@test "--confirm asks on a line of its own, behind text that did not end one" {
+	need_terminal
+	tool mark 'echo done'
+	mkdir web
+	printf '%s\n' 'head 200 text/event-stream' 'data {"choices":[{"index":0,"delta":{"content":"Let me look"}}]}' \
+		'data {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"mark","arguments":"{}"}}]}}]}' \
+		'data {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}' 'data [DONE]' >web/1
+	printf '%s\n' 'head 200 text/event-stream' 'data {"choices":[{"index":0,"delta":{"content":"It is done"},"finish_reason":"stop"}]}' >web/2
+	"$TOOLS/httpd" -d -t 60 "$TMP/web" >/dev/null
+	export OPENAI_API_KEY=k URL=http://127.0.0.1:$(cat web/port)
+	echo y | script -qec 'ag2-ask -m openai:m --base-url "$URL" --stream s --confirm --tool ./mark q' /dev/null | tr -d '\r' >shown
+	kill "$(cat web/pid)"
+	grep -qx 'Let me look' shown || fail "$(cat shown)"
+	grep -q '^ag2-ask: run mark {}? ' shown || fail "$(cat shown)"
+}
+
 @test "--confirm: the end of the input is no, and an interrupt at the question ends the turn" {
 	need_terminal
 	tool mark 'echo ran >>marks; echo done'

@@ -21,6 +21,12 @@ body() {
 	ag2-ask -n -m "$provider:m" "$@" </dev/null
 }
 
+# Beginnings of files of office programs.
+office() {
+	for f in w.docx s.xlsx p.pptx t.odt t.ods t.odp; do printf 'PK\003\004\024\0\377' >$f; done
+	for f in w.doc s.xls p.ppt; do printf '\320\317\021\340\241\261\032\341' >$f; done
+}
+
 # refused PROVIDER WHAT ARG...: 65, naming the part and the provider.
 refused() {
 	local provider=$1 what=$2
@@ -46,6 +52,36 @@ refused() {
 	refused openai-responses 'BinaryInput(audio)' --file s.mp3
 	refused anthropic 'BinaryInput(audio)' --file a.png --file s.mp3
 	refused ollama 'BinaryInput(document)' --file d.pdf
+	office
+	for f in w.docx s.xlsx p.pptx t.odt w.doc s.xls; do
+		for to in openai anthropic gemini ollama; do
+			refused $to 'BinaryInput(binary)' --file $f
+		done
+	done
+}
+
+@test "files of office programs go to openai-responses, which reads them, with their types and names" {
+	office
+	while read -r f type; do
+		body openai-responses --file $f hi | jq -r '.input[0].content[1] | "\(.type) \(.filename) \(.file_data | split(",")[0])"' >got
+		[ "$(cat got)" = "input_file $f data:$type;base64" ] || fail "$(cat got)"
+	done <<-END
+		w.docx application/vnd.openxmlformats-officedocument.wordprocessingml.document
+		s.xlsx application/vnd.openxmlformats-officedocument.spreadsheetml.sheet
+		p.pptx application/vnd.openxmlformats-officedocument.presentationml.presentation
+		t.odt application/vnd.oasis.opendocument.text
+		t.ods application/vnd.oasis.opendocument.spreadsheet
+		t.odp application/vnd.oasis.opendocument.presentation
+		w.doc application/msword
+		s.xls application/vnd.ms-excel
+		p.ppt application/vnd.ms-powerpoint
+	END
+	# sheets that are text are text
+	printf 'a\tb\n' >t.tsv
+	[ "$(body openai-responses --file t.tsv hi | jq -r '.input[0].content[1].file_data')" = "data:text/tab-separated-values;base64,YQliCg==" ]
+	# what only bears such a name is none
+	cp x.bin x.docx
+	refused openai-responses 'BinaryInput(binary)' --file x.docx
 }
 
 @test "a request that the provider cannot take is not logged, so that the stream goes on" {

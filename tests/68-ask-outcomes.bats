@@ -110,6 +110,25 @@ ends() {
 	{ a | head -n 1; z tool_use; } | ends 69 - 'calls none'
 }
 
+@test "gemini: an empty STOP before the text, as relays send it, is no end; the text needs one of its own" {
+	g() { printf '{"candidates":[{"content":{"role":"model","parts":[%s]}%s}],"modelVersion":"m"}\n' "$1" "$2"; }
+	stop=',"finishReason":"STOP"'
+	model gemini
+	{ g '' "$stop"; g '' "$stop"; g '{"text":"a"}' ''; g '{"text":"b"}' ''; g '' "$stop"; g '' "$stop"; } | ends 0 STOP ''
+	[ "$(ag2-store log answer s)" = ab ]
+	{ g '' "$stop"; g '{"text":"a"}' "$stop"; } | ends 0 STOP ''
+	{ g '' "$stop"; g '{"text":"a"}' ''; } | ends 69 - 'incomplete'
+	{ g '' "$stop"; g '' "$stop"; } | ends 0 STOP 'the answer is empty'
+	{ g '{"text":"a"}' "$stop"; g '{"text":"b"}' ''; } | ends 69 - 'text comes behind its end'
+	# it may take its time
+	g '' "$stop" | events any
+	{ cat web/any; echo 'pause 2500'; { g '{"text":"late"}' "$stop"; } | sed 's/\\/\\\\/g; s/^/data /'; } >web/x && mv web/x web/any
+	rm -rf st
+	run -0 --separate-stderr ag2-ask -c agent.yaml --stream s Hi
+	output_is late
+}
+
+
 @test "gemini" {
 	g() { printf '{"candidates":[{"content":{"parts":[%s],"role":"model"}%s}],"modelVersion":"m"}\n' "$1" "${2:+,\"finishReason\":\"$2\"}"; }
 	model gemini

@@ -33,7 +33,7 @@ read_one(struct media *m, const char *path, size_t room)
 		log_die(65, "'%s' is empty", path);
 	m->media_type = media_of(path, data.data, data.len);
 	m->kind = media_kind(m->media_type);
-	m->filename = strcmp(m->kind, "document") == 0 ? name_of(path) : NULL;
+	m->filename = strcmp(m->kind, "document") == 0 || media_is_office(m->media_type) ? name_of(path) : NULL;
 	m->data.data = buf_detach(&data, &m->data.len);
 }
 

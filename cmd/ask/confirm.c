@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 static int terminal = -1;
 
@@ -40,6 +41,8 @@ confirmed(const struct call *call)
 	ssize_t n = 0;
 	bool told;
 
+	if (out_in_line() && isatty(1))
+		buf_addch(&shown, '\n');
 	buf_adds(&shown, "ag2-ask: run ");
 	scrub(&shown, call->name, strlen(call->name), false);
 	buf_addch(&shown, ' ');

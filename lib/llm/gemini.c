@@ -174,6 +174,8 @@ request_part(void *arg, struct part *p, struct err *e)
 {
 	struct body *b = arg;
 
+	if (p->form == PART_BINARY && !b->r->as_ag2 && media_is_office(part_member(p, "media_type")))
+		return part_refuse(p, NAME, e);
 	put_comma(b->out);
 	if (p->form == PART_TEXT) {
 		text_part(b->out, p->text.data, p->text.len);
@@ -658,6 +660,7 @@ address(const struct llm_request *r, struct address *a)
 
 static const struct api api = {
 	.name = NAME,
+	.early_ends = true,	/* of relays that translate from another API */
 	.base_url = HOST,
 	.state = sizeof(struct state),
 	.plain = { .text = "candidates.0.content.parts.0.text", .unread = { "responseId" },

@@ -545,6 +545,19 @@ why_broken(const struct transfer *t, CURLcode rc)
 	return t->why[0] != '\0' ? t->why : curl_easy_strerror(rc);
 }
 
+/* A header has limits of libcurl's own: 100 kB a line and, since 8.3, 300 kB in all. Until 8.6 it calls the first to be out of memory. */
+static bool
+header_too_large(const struct transfer *t, CURLcode rc)
+{
+	if (t->begun)
+		return false;
+#if LIBCURL_VERSION_NUM >= 0x080600
+	if (rc == CURLE_TOO_LARGE)
+		return true;
+#endif
+	return rc == CURLE_OUT_OF_MEMORY || (rc == CURLE_RECV_ERROR && strncmp(t->why, "Too large response headers", 26) == 0);
+}
+
 static int
 broken(struct transfer *t, CURLcode rc, struct err *e)
 {
@@ -554,6 +567,8 @@ broken(struct transfer *t, CURLcode rc, struct err *e)
 	if (proxy != 0)
 		return err_set(e, proxy == 407 ? ERR_PERM : proxy == 429 || proxy == 503 ? ERR_BUSY : ERR_UNAVAIL,
 		    "the proxy refuses to connect to %.200s with status %ld", t->host, proxy);
+	if (header_too_large(t, rc))
+		return err_set(e, ERR_UNAVAIL, "no answer from %.200s: its header is larger than is taken (100 kB a line, 300 kB in all)", t->host);
 	if (rc == CURLE_PEER_FAILED_VERIFICATION)
 		return err_set(e, ERR_UNAVAIL, "%.200s is not trusted, and nothing was sent: %.300s", t->host, why);
 	if (rc == CURLE_SSL_CERTPROBLEM || rc == CURLE_SSL_CACERT_BADFILE)
@@ -664,6 +679,8 @@ passes(const struct transfer *t, CURLcode rc)
 			return t->should_retry == 1;
 		return status == 408 || status == 409 || status >= 500 || (status == 429 && !quota_used_up(t));
 	}
+	if (header_too_large(t, rc))
+		return false;
 	switch (rc) {
 	case CURLE_SEND_ERROR:
 	case CURLE_RECV_ERROR:

@@ -7,6 +7,7 @@
 #include "llm/quote.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 #define RETRIES 3
 #define BLANKS_MAX 4096	/* bytes that may say nothing at the beginning */
@@ -185,20 +186,40 @@ was_plain_text(const struct reading *rd, size_t replayed, size_t refused)
 	    a->refusal.len == refused && memcmp(rd->state, rd->state_before, rd->api->state) == 0;
 }
 
+/* There is nothing of an answer yet. */
+static bool
+says_nothing_yet(const struct answer *a)
+{
+	return a->text.len == 0 && a->refusal.len == 0 && a->calls_n == 0 && a->replay.n == 0 && a->files == NULL;
+}
+
+/* Until something is said, only the end of the answer itself tells that nothing will be. */
+static bool
+too_early(const struct reading *rd)
+{
+	const char *reason = rd->answer.finish_reason;
+
+	return rd->api->early_ends && says_nothing_yet(&rd->answer) && (reason == NULL || strcasecmp(reason, "stop") == 0);
+}
+
 /* A frame as it was parsed; when it is plain text, the next one like it need not be. */
 static int
 give_parsed(struct reading *rd, const char *event, const char *data, size_t len, struct json_object *body, struct err *e)
 {
 	size_t replayed = rd->answer.replay.n, refused = rd->answer.refusal.len, calls = rd->answer.calls_n,
 	    said = rd->answer.text.len;
+	bool nothing;
 	int rc;
 
 	rd->framed = true;
 	rd->pieces = 0;
 	rd->ended = rd->complete;
+	nothing = too_early(rd);
 	rd->complete = false;	/* until this frame says so, too: some servers put a reason to finish on each */
 	memcpy(rd->state_before, rd->state, rd->api->state);
 	rc = give_frame(rd, event, body, false, e);
+	if (nothing && !says_nothing_yet(&rd->answer))
+		rd->ended = false;	/* it was too early: another one is to come */
 	if (rc >= 0 && rd->ended && !rd->complete && rd->answer.calls_n > calls)
 		rc = reading_nonsense(rd, "a call comes behind its end", e);
 	if (rc >= 0 && rd->ended && !rd->complete && rd->answer.text.len > said)
@@ -367,7 +388,7 @@ on_body(void *arg, const struct http_answer *a, const char *data, size_t len, st
 	padding = !rd->told && rd->sse.line.len == 0 && rd->sse.data.len == 0;	/* comments and blank lines */
 	if (screen_flush(&rd->screen, rc < 0, rc < 0 ? NULL : e) < 0)
 		return -1;
-	return rc < 0 ? -1 : rc > 0 ? HTTP_ENOUGH : !rd->complete ? HTTP_MORE : padding ? HTTP_PADDED : HTTP_COMPLETE;
+	return rc < 0 ? -1 : rc > 0 ? HTTP_ENOUGH : !rd->complete || too_early(rd) ? HTTP_MORE : padding ? HTTP_PADDED : HTTP_COMPLETE;
 }
 
 /* ---- the end ---- */

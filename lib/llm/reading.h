@@ -27,6 +27,7 @@ struct api {
 	size_t state;			/* bytes of the provider's own state; 0: it has none */
 	const void *initial;		/* what it begins as */
 	const char *number;		/* the member of its frames that counts them up; NULL: none */
+	bool early_ends;		/* servers are known to tell a reason to finish before anything is said, too: that is none */
 	struct alike_members plain;	/* of the frames that are a piece of text and no more */
 	const char *path;		/* of an API that is all at one place, its key a bearer token; else: */
 	void (*address)(const struct llm_request *r, struct address *a);
