@@ -280,3 +280,64 @@ r_completed() {
 	run ask Hi
 	status_is 78
 }
+
+# What a tool of Anthropic's own leaves of a turn that is paused.
+paused() {
+	printf '%s\n' '{"type":"message_start","message":{"model":"m","container":{"id":"box_1"},"usage":{"input_tokens":10,"output_tokens":1}}}' \
+		'{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}' \
+		'{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"Hm."}}' \
+		'{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}' '{"type":"content_block_stop","index":0}' \
+		'{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}' \
+		'{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"I "}}' \
+		'{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"look"}}' \
+		'{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":". "}}' \
+		'{"type":"content_block_delta","index":1,"delta":{"type":"citations_delta","citation":{"type":"web_search_result_location","url":"https://e/"}}}' \
+		'{"type":"content_block_stop","index":1}' \
+		'{"type":"content_block_start","index":2,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}}' \
+		'{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"q\"}"}}' \
+		'{"type":"content_block_stop","index":2}' \
+		'{"type":"message_delta","delta":{"stop_reason":"pause_turn"},"usage":{"output_tokens":20}}' '{"type":"message_stop"}'
+}
+
+BLOCKS='[{"type":"thinking","thinking":"Hm.","signature":"c2ln"},{"type":"text","text":"I look. ","citations":[{"type":"web_search_result_location","url":"https://e/"}]},{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query":"q"}}]'
+FOUND='{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[]}'
+
+@test "anthropic: a turn that is paused goes on with what came of it, until it is whole" {
+	paused | events 1
+	printf '%s\n' '{"type":"message_start","message":{"model":"m","usage":{"input_tokens":30,"output_tokens":1}}}' \
+		"{\"type\":\"content_block_start\",\"index\":0,\"content_block\":$FOUND}" '{"type":"content_block_stop","index":0}' \
+		'{"type":"message_delta","delta":{"stop_reason":"pause_turn"},"usage":{"output_tokens":3}}' '{"type":"message_stop"}' | events 2
+	printf '%s\n' '{"type":"message_start","message":{"model":"m","usage":{"input_tokens":31,"output_tokens":1}}}' \
+		'{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"It is so."}}' '{"type":"content_block_stop","index":0}' \
+		'{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":4}}' '{"type":"message_stop"}' | events 3
+	agent anthropic:m 'options: {tools: [{type: web_search_20250305, name: web_search}]}'
+	run -0 --separate-stderr ask --record tape Search
+	output_is 'I look. It is so.'
+	[ -z "$stderr" ] || fail "$stderr"
+	[ "$(sent 1 '.messages | length')" -eq 1 ]
+	[ "$(sent 2 '[(.messages | length), .messages[1], .container]')" = "[2,{\"role\":\"assistant\",\"content\":$BLOCKS},\"box_1\"]" ] || fail "$(cat web/2.body)"
+	[ "$(sent 3 '[(.messages | length), .messages[1].content]')" = "[2,${BLOCKS%]},$FOUND]]" ] || fail "$(cat web/3.body)"
+	# the request is the same but for that
+	[ "$(sent 1 'del(.messages, .container)')" = "$(sent 3 'del(.messages, .container)')" ]
+	ag2-store log cat --current s >log
+	events_are log ModelRequest AnthropicServerToolCallEvent AnthropicServerToolResultEvent UsageEvent ModelResponse
+	[ "$(tail -n 1 log | jq -c '.data | [.message.content, .finish_reason, .usage.data.prompt_tokens, .usage.data.completion_tokens]')" = '["I look. It is so.","end_turn",71,27]' ] || fail "$(tail -n 1 log)"
+	kill "$(cat web/pid)"
+	run -0 ag2-ask -c agent.yaml --stream again --replay tape Search
+	output_is 'I look. It is so.'
+}
+
+@test "anthropic: a paused answer that came whole goes on as well; one that pauses for ever is 69 and not logged" {
+	printf 'head 200 application/json\nsend %s\n' "{\"type\":\"message\",\"model\":\"m\",\"content\":${BLOCKS//\/\\},\"stop_reason\":\"pause_turn\",\"usage\":{\"input_tokens\":1,\"output_tokens\":2}}" >web/1
+	printf 'head 200 application/json\nsend %s\n' '{"type":"message","model":"m","content":[{"type":"text","text":"Done."}],"stop_reason":"end_turn","usage":{"input_tokens":3,"output_tokens":4}}' >web/2
+	paused | events any
+	agent anthropic:m
+	run -0 --separate-stderr ask --no-stream Search
+	output_is 'I look. Done.'
+	[ "$(sent 2 '.messages[1].content')" = "$BLOCKS" ] || fail "$(cat web/2.body)"
+	run ag2-ask -c agent.yaml --stream t Search
+	status_is 69
+	has 'the model paused its turn 16 times'
+	ag2-store log cat --current t >log
+	events_are log ModelRequest
+}

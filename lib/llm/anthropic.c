@@ -553,10 +553,16 @@ struct state {
 	long blocks;			/* those before it */
 	struct json_object *thinking;	/* blocks to be given back with the results of the calls */
 	char *stop_reason;
+	struct json_object *citations;	/* of the block that is being sent */
+	size_t text_from;		/* where its text begins in the answer's */
+	struct buf whole;		/* all blocks, to be given back when the turn goes on */
+	size_t asked;			/* bytes of the request before they are put into it; 0: they never were */
+	char *container;		/* where the provider's tools ran, for the same */
+	struct usage used;		/* by the parts of the turn before this one */
 };
 
 static const struct state initial = { .input = BUF_INIT_MAX(ANSWER_MAX), .thought = BUF_INIT_MAX(ANSWER_MAX),
-	.signature = BUF_INIT_MAX(ANSWER_MAX) };
+	.signature = BUF_INIT_MAX(ANSWER_MAX), .whole = BUF_INIT_MAX(ANSWER_MAX), .used = USAGE_NONE };
 
 static void
 release(void *arg)
@@ -565,6 +571,9 @@ release(void *arg)
 
 	json_object_put(s->open);
 	json_object_put(s->thinking);
+	json_object_put(s->citations);
+	buf_release(&s->whole);
+	free(s->container);
 	buf_release(&s->input);
 	buf_release(&s->thought);
 	buf_release(&s->signature);
@@ -663,11 +672,11 @@ take_server_result(struct reading *rd, struct json_object *result, const char *t
 }
 
 static void
-keep_thinking(struct state *s, struct json_object *thought)
+keep_in(struct json_object **list, struct json_object *value)
 {
-	if (s->thinking == NULL)
-		s->thinking = json_object_new_array();
-	json_object_array_add(s->thinking, json_object_get(thought));
+	if (*list == NULL)
+		*list = json_object_new_array();
+	json_object_array_add(*list, json_object_get(value));
 }
 
 /* What came in pieces is part of the block, as it would be of one that came whole. */
@@ -680,24 +689,57 @@ settle(struct json_object *b, const char *member, struct buf *text)
 	buf_reset(text);
 }
 
+static void
+settle_text(struct reading *rd)
+{
+	struct state *s = rd->state;
+	const char *type = json_get_text(s->open, "type", NULL);
+	struct buf text = BUF_INIT;
+
+	if (type != NULL && strcmp(type, "text") == 0) {
+		buf_add(&text, rd->answer.text.data + s->text_from, rd->answer.text.len - s->text_from);
+		settle(s->open, "text", &text);
+	}
+	if (s->citations != NULL)
+		json_object_object_add(s->open, "citations", s->citations);
+	s->citations = NULL;
+	buf_release(&text);
+}
+
+/* As it came; but the API takes no text that says nothing. */
+static void
+keep_block(struct state *s, struct json_object *b, const char *type)
+{
+	size_t len;
+	const char *text = json_get_text(b, "text", &len);
+
+	if (strcmp(type, "text") == 0 && (text == NULL || is_blank(text, len)))
+		return;
+	put_comma(&s->whole);
+	json_write(&s->whole, b, JSON_COMPACT);
+}
+
 /* A block that is whole. Its text was given out as it came. */
 static int
 take_block(struct reading *rd, struct json_object *b, struct err *e)
 {
 	struct state *s = rd->state;
 	const char *type = json_get_text(b, "type", NULL);
+	int rc = 0;
 
 	if (type == NULL)
 		return reading_nonsense(rd, "a block has no type", e);
 	if (strcmp(type, "tool_use") == 0)
-		return take_tool_use(rd, b, e);
-	if (strcmp(type, "server_tool_use") == 0)
-		return take_server_call(rd, b, e);
-	if (strcmp(type, "thinking") == 0 || strcmp(type, "redacted_thinking") == 0)
-		keep_thinking(s, b);
+		rc = take_tool_use(rd, b, e);
+	else if (strcmp(type, "server_tool_use") == 0)
+		rc = take_server_call(rd, b, e);
+	else if (strcmp(type, "thinking") == 0 || strcmp(type, "redacted_thinking") == 0)
+		keep_in(&s->thinking, b);
 	else
 		take_server_result(rd, b, type);
-	return 0;
+	if (rc == 0)
+		keep_block(s, b, type);
+	return s->whole.over ? reading_nonsense(rd, "its blocks are too large", e) : rc;
 }
 
 static int
@@ -729,6 +771,7 @@ block_start(struct reading *rd, struct json_object *frame, struct err *e)
 	if (s->open != NULL || (long)take_count(frame, "index") != s->blocks || !json_object_is_type(b, json_type_object))
 		return reading_nonsense(rd, "a block begins out of turn", e);
 	s->open = json_object_get(b);
+	s->text_from = rd->answer.text.len;
 	return give_block_text(rd, b, e);
 }
 
@@ -753,6 +796,8 @@ block_delta(struct reading *rd, struct json_object *frame, struct err *e)
 		return -1;
 	if (type == NULL)
 		return reading_nonsense(rd, "a piece has no type", e);
+	if (strcmp(type, "citations_delta") == 0)
+		keep_in(&s->citations, json_get(delta, "citation"));
 	for (i = 0; i < sizeof(deltas) / sizeof(deltas[0]); i++) {
 		text = strcmp(type, deltas[i].type) == 0 ? json_get_text(delta, deltas[i].member, &len) : NULL;
 		if (text != NULL && deltas[i].to == NULL)
@@ -774,6 +819,7 @@ block_stop(struct reading *rd, struct json_object *frame, struct err *e)
 	settle(s->open, "input", &s->input);
 	settle(s->open, "thinking", &s->thought);
 	settle(s->open, "signature", &s->signature);
+	settle_text(rd);
 	rc = take_block(rd, s->open, e);
 	json_object_put(s->open);
 	s->open = NULL;
@@ -784,12 +830,15 @@ block_stop(struct reading *rd, struct json_object *frame, struct err *e)
 static int
 message_start(struct reading *rd, struct json_object *message, struct err *e)
 {
+	struct state *s = rd->state;
+
 	if (rd->answer.model != NULL)
 		return reading_nonsense(rd, "a second message begins", e);
 	take_name(&rd->answer.model, message, "model");
 	if (rd->answer.model == NULL)
 		rd->answer.model = xstrdup(rd->r->config->model);
 	take_usage(&rd->answer, json_get(message, "usage"), &counts);
+	take_name(&s->container, json_get(message, "container"), "id");
 	return 0;
 }
 
@@ -811,6 +860,7 @@ whole_message(struct reading *rd, struct json_object *message, struct err *e)
 	struct json_object *blocks = json_get(message, "content"), *b;
 	size_t i;
 
+	take_name(&s->container, json_get(message, "container"), "id");
 	take_name(&rd->answer.model, message, "model");
 	take_usage(&rd->answer, json_get(message, "usage"), &counts);
 	for (i = 0; i < json_count(blocks); i++) {
@@ -846,6 +896,7 @@ frame(struct reading *rd, const char *event, struct json_object *frame, bool who
 	if (strcmp(type, "message_delta") == 0) {
 		take_usage(&rd->answer, json_get(frame, "usage"), &counts);
 		take_name(&s->stop_reason, json_get(frame, "delta"), "stop_reason");
+		take_name(&s->container, json_get(json_get(frame, "delta"), "container"), "id");
 	}
 	return 0;	/* ping, and what is new */
 }
@@ -867,15 +918,67 @@ attach_thinking(struct answer *a, struct json_object *thinking)
 	json_object_put(vendor);
 }
 
+static bool
+is_paused(const struct state *s)
+{
+	return strcmp(s->stop_reason, "pause_turn") == 0;
+}
+
+static void
+add_count(double *sum, double n)
+{
+	if (n >= 0)
+		*sum = (*sum >= 0 ? *sum : 0) + n;
+}
+
+static void
+add_usage(struct usage *sum, const struct usage *u)
+{
+	add_count(&sum->prompt, u->prompt);
+	add_count(&sum->completion, u->completion);
+	add_count(&sum->total, u->total);
+	add_count(&sum->cache_read, u->cache_read);
+	add_count(&sum->cache_creation, u->cache_creation);
+	add_count(&sum->thinking, u->thinking);
+}
+
+/*
+ * A long turn of the provider's own tools is paused. It goes on when the same is asked with all that came of it as the
+ * assistant's last message, in the same container.
+ */
+static int
+resume(struct reading *rd, struct buf *body, struct err *e)
+{
+	struct state *s = rd->state;
+
+	if (!is_paused(s) || s->whole.len == 0 || rd->answer.calls_n > 0)
+		return 0;
+	body->len = s->asked > 0 ? s->asked : body->len - 2;		/* ]} */
+	s->asked = body->len;
+	put_comma(body);
+	buf_addf(body, "{\"role\":\"assistant\",\"content\":[%s]}]", s->whole.data);
+	if (s->container != NULL && json_get(rd->r->config->options, "container") == NULL)
+		put_member_str(body, "container", s->container);
+	buf_adds(body, "}");
+	add_usage(&s->used, &rd->answer.usage);
+	rd->answer.usage = (struct usage)USAGE_NONE;
+	free(rd->answer.model);
+	free(s->stop_reason);
+	rd->answer.model = s->stop_reason = NULL;
+	s->blocks = 0;
+	return 1;
+}
+
 static int
 end(struct reading *rd, struct err *e)
 {
 	struct state *s = rd->state;
 
-	if (strcmp(s->stop_reason, "pause_turn") == 0)
+	if (is_paused(s))
 		return err_set(e, ERR_UNAVAIL, "the answer is incomplete: the model paused its turn");
 	if (s->thinking != NULL && rd->answer.calls_n > 0)
 		attach_thinking(&rd->answer, s->thinking);
+	add_usage(&rd->answer.usage, &s->used);
 	rd->answer.finish_reason = xstrdup(s->stop_reason);
 	return 0;
 }
@@ -912,6 +1015,7 @@ static const struct api api = {
 	.address = address,
 	.frame = frame,
 	.end = end,
+	.resume = resume,
 	.release = release,
 };
 

@@ -1,6 +1,7 @@
 #include "llm/reading.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/utf8.h"
 #include "llm/http.h"
@@ -10,6 +11,7 @@
 #include <strings.h>
 
 #define RETRIES 3
+#define PARTS_MAX 16	/* of an answer that stops on the way */
 #define BLANKS_MAX 4096	/* bytes that may say nothing at the beginning */
 
 static const struct llm_sink nowhere;
@@ -527,16 +529,22 @@ hide_in_reply(struct llm_reply *reply, const char *secret)
 	hide_in_events(&reply->replay, secret);
 }
 
+/* All bytes of a part of it came. */
+static int
+end_part(struct reading *rd, struct err *e)
+{
+	if ((rd->form == FORM_STREAM || rd->form == FORM_LINES ? end_stream(rd, e) : end_json(rd, e)) == 0)
+		return 0;
+	screen_flush(&rd->screen, true, NULL);
+	return -1;
+}
+
 /* What did not come in pieces, or was not wanted so, is given to the sink when it is known to be good. */
 static int
 finish(struct reading *rd, const struct llm_sink *sink, struct llm_reply *reply, struct err *e)
 {
 	bool given;
 
-	if ((rd->form == FORM_STREAM || rd->form == FORM_LINES ? end_stream(rd, e) : end_json(rd, e)) < 0) {
-		screen_flush(&rd->screen, true, NULL);
-		return -1;
-	}
 	if (rd->api->end != NULL && rd->api->end(rd, e) < 0)
 		return -1;
 	if (answer_end_text(&rd->answer, rd->sink, e) < 0 || screen_flush(&rd->screen, true, e) < 0)
@@ -551,7 +559,7 @@ finish(struct reading *rd, const struct llm_sink *sink, struct llm_reply *reply,
 /* ---- the call ---- */
 
 static int
-post(struct reading *rd, const struct buf *bytes, struct err *e)
+post(struct reading *rd, const struct buf *bytes, double timeout, struct err *e)
 {
 	const struct llm_config *c = rd->r->config;
 	struct address a = { .path = BUF_INIT, .key_header = "Authorization: Bearer " };
@@ -565,7 +573,7 @@ post(struct reading *rd, const struct buf *bytes, struct err *e)
 		.cert_pass = c->cert_pass,
 		.body = bytes->data,
 		.len = bytes->len,
-		.timeout = llm_timeout(c),
+		.timeout = timeout,
 		.connect = c->connect_timeout,
 		.first_byte = c->first_byte_timeout,
 		.idle = c->idle_timeout,
@@ -618,20 +626,62 @@ release(struct reading *rd)
 	answer_release(&rd->answer);
 }
 
+/* The next part is another body, of the same answer. */
+static void
+begin_part(struct reading *rd)
+{
+	sse_release(&rd->sse);
+	sse_init(&rd->sse);
+	alike_release(&rd->alike);
+	rd->alike = (struct alike)ALIKE_INIT;
+	buf_reset(&rd->whole);
+	buf_reset(&rd->line);
+	rd->form = FORM_UNKNOWN;
+	rd->complete = rd->done = rd->ending = rd->framed = rd->told = rd->ended = false;
+	rd->number = INT64_MIN;
+}
+
+/* Asks until the answer is all there, within one limit of time. */
+static int
+ask_parts(struct reading *rd, struct buf *body, struct err *e)
+{
+	double limit = llm_timeout(rd->r->config), end = clock_monotonic() + limit, left = limit;
+	int rc, n;
+
+	for (n = 1; n <= PARTS_MAX; n++) {
+		rc = post(rd, body, left, e);
+		if (rc < 0 && e != NULL && e->code == ERR_DATA)
+			e->code = ERR_UNAVAIL;	/* too large: the server's fault */
+		if (rc == 0)
+			rc = end_part(rd, e);
+		if (rc == 0 && rd->api->resume != NULL)
+			rc = rd->api->resume(rd, body, e);
+		if (rc <= 0)
+			return rc;
+		left = end - clock_monotonic();
+		if (left <= 0)
+			return err_set(e, ERR_UNAVAIL, "the answer was not complete within %g seconds", limit);
+		begin_part(rd);
+	}
+	return err_set(e, ERR_UNAVAIL, "the answer is incomplete: the model paused its turn %d times", PARTS_MAX);
+}
+
 int
 api_call(const struct api *api, const struct llm_request *r, const struct buf *body, const struct llm_sink *sink,
     struct llm_reply *reply, struct err *e)
 {
+	struct buf asked = BUF_INIT;
 	struct reading rd;
-	int rc = -1;
+	int rc;
 
 	if (r->config->api_key == NULL && r->config->base_url == NULL && !api->keyless)
 		return err_set(e, ERR_PERM, "no key for %s: set %s", r->config->provider, llm_key_env(r->config));
 	begin(&rd, api, r, sink);
-	if (post(&rd, body, e) == 0)
+	buf_add(&asked, body->data, body->len);
+	rc = ask_parts(&rd, &asked, e);
+	if (rc == 0)
 		rc = finish(&rd, sink, reply, e);
-	else if (e != NULL && e->code == ERR_DATA)
-		e->code = ERR_UNAVAIL;	/* too large: the server's fault */
+	buf_release(&asked);
 	release(&rd);
 	return rc;
 }
@@ -650,7 +700,7 @@ api_read(const struct api *api, const struct llm_request *r, const char *type, b
 	while (rc >= 0 && rc != HTTP_ENOUGH && next(arg, &data, &len))
 		rc = on_body(&rd, &head, data, len, e);
 	if (rc >= 0)
-		rc = finish(&rd, sink, reply, e);
+		rc = end_part(&rd, e) < 0 ? -1 : finish(&rd, sink, reply, e);
 	else if (e != NULL && e->code == ERR_DATA)
 		e->code = ERR_UNAVAIL;
 	release(&rd);

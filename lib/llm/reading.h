@@ -38,6 +38,11 @@ struct api {
 	int (*frame)(struct reading *rd, const char *event, struct json_object *frame, bool whole, struct err *e);
 	/* The end of a complete answer, before the reply is made of rd->answer; NULL: nothing to do. */
 	int (*end)(struct reading *rd, struct err *e);
+	/*
+	 * Whether a complete answer is only the beginning of it, for which the same is to be asked again with what came put behind
+	 * the request: 1, and it is, 0, or -1 with e. What state and answer hold stays; NULL: never.
+	 */
+	int (*resume)(struct reading *rd, struct buf *body, struct err *e);
 	void (*release)(void *state);	/* NULL: it owns nothing */
 };
 
