@@ -25,7 +25,7 @@ cut_power() {
 }
 
 @test "so has one of which a writer was killed between a rename and syncing the directory" {
-	cut_power disk 14 0 21
+	cut_power disk 14 0 25
 }
 
 @test "so has a sqlite store" {
@@ -34,4 +34,8 @@ cut_power() {
 	else
 		cut_power sqlite 7 1 1
 	fi
+}
+
+@test "so has one whose first writer was killed between making a directory and syncing the one above" {
+	cut_power sqlite 1 0 197
 }

@@ -461,13 +461,14 @@ db_remove_log(struct sqlite_store *s)
 
 /* ---- Making files, and how changes are kept ---- */
 
+/* One that may not be read cannot be synced; nobody who is let in there by us has made anything in it. */
 static int
 sync_dir(const char *dir, struct err *e)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = 0;
 
 	if (fd < 0)
-		return err_sys(e, "%s", dir);
+		return errno == EACCES ? 0 : err_sys(e, "%s", dir);
 	if (fsync(fd) < 0 && errno != EINVAL)
 		rc = err_sys(e, "%s", dir);
 	close(fd);
@@ -483,14 +484,13 @@ cannot_create(const char *path, struct err *e)
 	return -1;
 }
 
-/* 1 when it was made, 0 when it was there. */
 static int
 make_directory(const char *path, struct err *e)
 {
 	int why;
 
 	if (mkdir(path, 0700) == 0)
-		return 1;
+		return 0;
 	/* Above it there may be directories in which nothing can be made, not even tried. */
 	why = errno;
 	if (why == EEXIST || access(path, F_OK) == 0)
@@ -502,21 +502,31 @@ make_directory(const char *path, struct err *e)
 int
 db_make_parents(struct sqlite_store *s, struct err *e)
 {
-	char *path = xstrdup(s->file), *p = path, *slash, *last = path;
+	char *path = xstrdup(s->file), *p = path, *slash;
 	int rc = 0;
 
 	while (rc == 0 && (slash = strchr(p + 1, '/')) != NULL) {
 		*slash = '\0';
 		rc = make_directory(path, e);
-		if (rc > 0 && s->o.sync == STORE_SYNC_FULL) {
-			*last = '\0';
-			rc = sync_dir(path[0] ? path : "/", e);
-			*last = '/';
-		}
 		*slash = '/';
-		last = p = slash;
-		if (rc > 0)
-			rc = 0;
+		p = slash;
+	}
+	free(path);
+	return rc;
+}
+
+int
+db_sync_parents(struct sqlite_store *s, struct err *e)
+{
+	char *path, *slash;
+	int rc = 0;
+
+	if (s->file == NULL || s->o.sync != STORE_SYNC_FULL)
+		return 0;
+	path = xstrdup(s->file);
+	while (rc == 0 && (slash = strrchr(path, '/')) != NULL) {
+		*slash = '\0';
+		rc = sync_dir(path[0] ? path : "/", e);
 	}
 	free(path);
 	return rc;

@@ -135,6 +135,12 @@ int db_end_read(struct sqlite_store *s, int rc, struct err *e);
 /* The directories above the file, 0700. ERR_CREATE when there is something in the way. */
 int db_make_parents(struct sqlite_store *s, struct err *e);
 
+/*
+ * With sync=full, of a new database: syncs all the directories above it. Any of them may have been made by a writer that died
+ * before it had done so.
+ */
+int db_sync_parents(struct sqlite_store *s, struct err *e);
+
 /* The file, empty and 0600, and the directories above it. */
 int db_create(struct sqlite_store *s, struct err *e);
 

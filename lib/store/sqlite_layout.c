@@ -446,6 +446,8 @@ layout_make(struct sqlite_store *s, struct err *e)
 {
 	if (s->layout == s->wanted)
 		return 0;
+	if (s->layout == LAYOUT_EMPTY && db_sync_parents(s, e) < 0)
+		return -1;
 	if ((s->wanted == LAYOUT_OURS ? make_ours(s, e) : make_plain(s, e)) < 0)
 		return -1;
 	db_forget(s);

@@ -924,7 +924,7 @@ main(int argc, char **argv)
 	if (mkdir(base, 0700) < 0 || stat(base, &st) < 0)
 		give_up("%s: %s", base, strerror(errno));
 	object_new(st.st_ino, true);
-	while (!make_record(url, argv[3], argv[4], file, kills < n / 4 ? 1 + (long)draw(&x, 90) : 0))
+	while (!make_record(url, argv[3], argv[4], file, kills < (n < 4 ? 1 : n / 4) ? 1 + (long)draw(&x, 90) : 0))
 		kills++;
 	read_record(file);
 	for (i = 0; i < nsteps; i++) {

@@ -357,7 +357,7 @@ mkdirat(int at, const char *path, mode_t mode)
 {
 	REAL(mkdirat);
 	struct stat st;
-	bool in = enter();
+	bool in = !is_there(at, path, &st) && enter();	/* else it is no step: their number must not follow from where the test is */
 	int rc = real(at, path, mode);
 
 	if (in && rc == 0 && is_there(at, path, &st))
