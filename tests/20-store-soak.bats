@@ -93,7 +93,9 @@ beside() {
 
 @test "eight writers and four readers, all of them programs: nothing is lost and every offset is right" {
 	redis_start
+	cluster_start
 	beside "disk:$TMP/d"
 	beside "sqlite:$TMP/s"
 	beside "$url?prefix=p"
+	beside "redis://127.0.0.1:${ports[0]}/0?prefix={p}"
 }

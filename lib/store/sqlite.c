@@ -20,7 +20,6 @@
 #include "store/sqlite_peek.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 
 #define TIMEOUT_MS	10000
@@ -43,8 +42,6 @@ open_any(void **self, const char *where, const struct store_options *o, struct e
 	s->wanted = LAYOUT_OURS;
 	if (s->o.timeout_ms == 0)
 		s->o.timeout_ms = TIMEOUT_MS;
-	if (s->o.timeout_ms > INT_MAX)
-		s->o.timeout_ms = INT_MAX;
 	if (where == NULL) {
 		rc = db_connect(s, e);
 	} else {

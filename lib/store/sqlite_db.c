@@ -1,6 +1,7 @@
 #include "store/sqlite_db.h"
 
 #include "base/alloc.h"
+#include "base/clock.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -9,6 +10,10 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#define LOG_ALONE	1000	/* frames, after which the log is brought into the database, and when others write as well */
+#define LOG_SHARED	8000
+#define READERS_SECONDS	0.05	/* for which readers of what is older are waited for then */
 
 static unsigned connections;	/* of this process, to whatever file */
 
@@ -237,6 +242,48 @@ journal_exists(struct sqlite_store *s)
 	return access(sqlite3_filename_journal(sqlite3_db_filename(s->db, "main")), F_OK) == 0;
 }
 
+/*
+ * SQLite's own handler sleeps longer each time, up to a tenth of a second, so that of many who wait whoever came last goes first, and
+ * the slowest change in a hundred takes twice as long as with this one.
+ */
+static int
+busy(void *self, int tries)
+{
+	struct sqlite_store *s = self;
+
+	if (tries == 0)
+		s->busy_until = clock_monotonic() + (s->busy_short ? READERS_SECONDS : s->o.timeout_ms / 1e3);
+	else if (clock_monotonic() >= s->busy_until)
+		return 0;
+	store_contend((unsigned)tries);
+	return 1;
+}
+
+/*
+ * After a commit that left so many frames in the log. SQLite's own would bring them into the database then, and when others wrote meanwhile,
+ * which it lets them, the log does not begin anew: so it does that after every further commit, with two syncs. Beside others the log
+ * may grow, until one of them holds the others up for as long as it takes. Readers are not waited for long; the log then grows on.
+ */
+static int
+after_commit(void *self, sqlite3 *db, const char *name, int frames)
+{
+	struct sqlite_store *s = self;
+	int all = 0, done = 0;
+
+	if (frames < s->log_frames)
+		s->log_next = s->log_most;
+	s->log_frames = frames;
+	if (frames < s->log_next)
+		return SQLITE_OK;
+	s->busy_short = true;
+	sqlite3_wal_checkpoint_v2(db, name, s->log_most == LOG_ALONE ? SQLITE_CHECKPOINT_PASSIVE : SQLITE_CHECKPOINT_FULL, &all, &done);
+	s->busy_short = false;
+	if (done < all)
+		s->log_most = LOG_SHARED;
+	s->log_next = frames + s->log_most;
+	return SQLITE_OK;
+}
+
 /* The locked-down connection: nothing in the database's schema is run, nothing of it is trusted. */
 static int
 connect_flags(struct sqlite_store *s, const char *name, int flags, struct err *e)
@@ -264,7 +311,10 @@ connect_flags(struct sqlite_store *s, const char *name, int flags, struct err *e
 	sqlite3_db_config(s->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
 	sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
 	sqlite3_db_config(s->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
-	sqlite3_busy_timeout(s->db, (int)s->o.timeout_ms);
+	sqlite3_busy_handler(s->db, busy, s);
+	s->log_frames = 0;
+	s->log_most = s->log_next = LOG_ALONE;
+	sqlite3_wal_hook(s->db, after_commit, s);
 	return 0;
 }
 
@@ -301,16 +351,14 @@ static int
 lock_shared(struct sqlite_store *s, struct err *e)
 {
 	sqlite3_file *f = file_pointer(s);
-	unsigned waited;
-	int rc = f ? SQLITE_BUSY : SQLITE_IOERR;
+	int rc = SQLITE_IOERR, tries = 0;
 
-	for (waited = 0; rc == SQLITE_BUSY; waited++) {
-		rc = f->pMethods->xLock(f, SQLITE_LOCK_SHARED);
-		if (rc == SQLITE_BUSY && waited >= s->o.timeout_ms)
-			return err_set(e, ERR_BUSY, "%s: held by another process", s->file);
-		if (rc == SQLITE_BUSY)
-			usleep(1000);
-	}
+	if (f != NULL)
+		do
+			rc = f->pMethods->xLock(f, SQLITE_LOCK_SHARED);
+		while (rc == SQLITE_BUSY && busy(s, tries++));
+	if (rc == SQLITE_BUSY)
+		return err_set(e, ERR_BUSY, "%s: held by another process", s->file);
 	return rc == SQLITE_OK ? 0 : err_set(e, code_of(rc), "%s: cannot be locked for reading", s->file);
 }
 

@@ -49,6 +49,9 @@ struct sqlite_store {
 	bool live;		/* not to be frozen: what is read must stay as it is for longer */
 	bool held;		/* a read transaction is open until sqlite_release() */
 	bool held_empty;	/* or there was nothing then, and what others make is not looked at until then */
+	double busy_until;	/* when waiting for another ends */
+	bool busy_short;	/* it is not worth waiting for that long */
+	int log_frames, log_next, log_most;	/* see after_commit() */
 	bool tuned;		/* durability was set */
 	bool peeked;		/* a question was already asked without opening it */
 	sqlite3_stmt *statements[QUERIES];

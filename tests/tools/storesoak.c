@@ -1,5 +1,5 @@
 /*
- * storesoak [-w WRITERS] [-r READERS] [-p PATHS] [-k EVERY] [-o KINDS] [-f] [-x PROGRAM] [-u] [-s SEED] URL N: works on a store, which must be empty, until N changes are
+ * storesoak [-w WRITERS] [-r READERS] [-p PATHS] [-k EVERY] [-o KINDS] [-t MICROSECONDS] [-f] [-x PROGRAM] [-u] [-s SEED] URL N: works on a store, which must be empty, until N changes are
  * acknowledged, kills a writer or a reader at a random moment after each EVERY of them (0: none), then looks for what
  * was acknowledged. It prints what there was, and exits 0 when nothing was lost, there twice, elsewhere than was said, or seen by halves.
  *
@@ -11,6 +11,9 @@
  *		takes the place of another, and a log that all share gets a record
  *	t	takes the beginning of that log into a segment beside it, as a compaction does
  * READERS (2) look at all that beside them. In memory there is one process, where all take turns, and nobody to kill.
+ *
+ * With -t each of them waits about so long before its next change or look. Without, writers that keep the store open do all that the
+ * processors can: how long the slowest of a hundred takes is then for the scheduler to say, also where they share nothing.
  *
  * With -f a writer opens and closes the store for each change, as a command does; the time that a change takes is then with that.
  *
@@ -68,7 +71,7 @@ struct shared {
 
 static struct {
 	const char *url, *kinds, *program;
-	size_t n, writers, readers, paths, every;
+	size_t n, writers, readers, paths, every, pause;
 	uint64_t seed;
 	bool fresh, unsure;
 } o = { .kinds = "awct", .writers = 4, .readers = 2, .paths = 2, .every = 40 };
@@ -564,15 +567,30 @@ has_snapshots(void)
 
 /* ---- Processes ---- */
 
+static void
+pause_for(double seconds)
+{
+	nanosleep(&(struct timespec){ .tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9) }, NULL);
+}
+
+static void
+pause_between(uint64_t *x)
+{
+	if (o.pause > 0)
+		pause_for((double)(o.pause / 2 + draw(x, o.pause)) / 1e6);
+}
+
 static noreturn void
-write_until_killed(size_t lane, uint32_t run)
+write_until_killed(size_t lane, uint32_t run, uint64_t x)
 {
 	struct writer w = { .lane = lane, .run = run, .s = opened_by_and_by(STORE_CREATE) };
 
 	if (strchr(o.kinds, COMMIT) != NULL && !whole_commit(w.s, lane, &w.number))
 		give_up("run %u of writer %zu finds a part of its commit", run, lane);
-	while (!atomic_load(&shared->stop))
+	while (!atomic_load(&shared->stop)) {
 		change_one(&w);
+		pause_between(&x);
+	}
 	store_close(w.s);
 	_exit(0);
 }
@@ -582,8 +600,10 @@ read_until_killed(uint64_t x)
 {
 	struct reader r = { .x = x, .s = opened_by_and_by(STORE_READ), .snapshots = has_snapshots() };
 
-	while (!atomic_load(&shared->stop))
+	while (!atomic_load(&shared->stop)) {
 		look_one(&r);
+		pause_between(&r.x);
+	}
 	store_close(r.s);
 	_exit(0);
 }
@@ -609,7 +629,7 @@ start(struct worker *all, size_t k, uint64_t *x)
 	if (getppid() != parent)
 		_exit(1);
 	if (k < o.writers)
-		write_until_killed(k, all[k].run);
+		write_until_killed(k, all[k].run, seed);
 	read_until_killed(seed);
 }
 
@@ -634,12 +654,6 @@ look_after(struct worker *all, struct counts *c, uint64_t *x)
 		all[k].run++;
 		start(all, k, x);
 	}
-}
-
-static void
-pause_for(double seconds)
-{
-	nanosleep(&(struct timespec){ .tv_nsec = (long)(seconds * 1e9) }, NULL);
 }
 
 static void
@@ -974,7 +988,7 @@ report(const struct counts *c)
 static int
 usage(void)
 {
-	fputs("usage: storesoak [-w WRITERS] [-r READERS] [-p PATHS] [-k EVERY] [-o KINDS] [-f] [-x PROGRAM] [-u] [-s SEED] URL N\n", stderr);
+	fputs("usage: storesoak [-w WRITERS] [-r READERS] [-p PATHS] [-k EVERY] [-o KINDS] [-t MICROSECONDS] [-f] [-x PROGRAM] [-u] [-s SEED] URL N\n", stderr);
 	return 64;
 }
 
@@ -987,7 +1001,7 @@ main(int argc, char **argv)
 	size_t k;
 	int opt;
 
-	while ((opt = getopt(argc, argv, "w:r:p:k:o:s:x:fu")) != -1)
+	while ((opt = getopt(argc, argv, "w:r:p:k:o:s:t:x:fu")) != -1)
 		switch (opt) {
 		case 'w': o.writers = (size_t)number(optarg); break;
 		case 'r': o.readers = (size_t)number(optarg); break;
@@ -995,6 +1009,7 @@ main(int argc, char **argv)
 		case 'k': o.every = (size_t)number(optarg); break;
 		case 'o': o.kinds = optarg; break;
 		case 's': o.seed = (uint64_t)number(optarg); break;
+		case 't': o.pause = (size_t)number(optarg); break;
 		case 'x': o.program = optarg; break;
 		case 'f': o.fresh = true; break;
 		case 'u': o.unsure = true; break;

@@ -409,6 +409,46 @@ snapshots(void)
 	free(log);
 }
 
+static off_t
+size_of(const char *file)
+{
+	struct stat st;
+
+	return stat(file, &st) < 0 ? -1 : st.st_size;
+}
+
+static void
+log_grows(void)
+{
+	char *file = fresh(), *log = xasprintf("%s-wal", file);
+	void *a = open_store(file, STORE_CREATE), *b;
+	struct buf big = BUF_INIT;
+	bool good = put(a, "/f", "text") == 0;
+	off_t most;
+	int i;
+
+	pattern(&big, 300000, 1);
+	b = open_store(file, STORE_READ);
+	ok(be->hold(b, &e) == 0, "a reader holds the database as it is");
+	for (i = 0; i < 130; i++)
+		good = good && one(a, STORE_OP_WRITE, "/big", big.data, big.len, NULL) == 0;
+	ok(good && size_of(log) > 130 * 300000, "a writer goes on beside it, and the log grows");
+	be->release(b);
+	for (i = 0; i < 110; i++)
+		good = good && one(a, STORE_OP_WRITE, "/big", big.data, big.len, NULL) == 0;
+	most = size_of(log);
+	for (i = 0; i < 60; i++)
+		good = good && one(a, STORE_OP_WRITE, "/big", big.data, big.len, NULL) == 0;
+	ok(good && size_of(log) == most, "without it the log has begun anew: %lld and %lld bytes", (long long)most, (long long)size_of(log));
+	holds(b, "/f", "text", "the reader");
+	be->close(b);
+	be->close(a);
+	ok(access(log, F_OK) < 0, "and goes at the end");
+	buf_release(&big);
+	free(file);
+	free(log);
+}
+
 static void
 held(void)
 {
@@ -1393,6 +1433,7 @@ main(void)
 	appending();
 	ranges();
 	snapshots();
+	log_grows();
 	held();
 	listing();
 	versions();
