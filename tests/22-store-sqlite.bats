@@ -235,3 +235,65 @@ bytes() {
 	ag2-store -s "$TMP/deep/er/x.db" write /a <<<x
 	[ "$(stat -c %a "$TMP/deep" "$TMP/deep/er" "$TMP/deep/er/x.db" | tr '\n' ' ')" = '700 700 600 ' ]
 }
+
+# The view as the first version made it, in the place of the one that is there.
+first_view() {
+	local triggers
+	triggers=$(sql "SELECT group_concat(sql, ';') FROM sqlite_master WHERE type = 'trigger'")
+	sql "DROP VIEW entries; $(cat <<'EOF'
+CREATE VIEW entries(path, content, version) AS
+SELECT path, (
+	SELECT CASE length(c) WHEN size THEN c ELSE (
+		WITH RECURSIVE r(n, c) AS (
+			SELECT 0, x'' UNION ALL
+			SELECT n + length(data), CAST(r.c || data AS BLOB) FROM r JOIN segments
+			ON segments.id = (files.id << 40) + base + n WHERE data <> x''
+		) SELECT r.c FROM r ORDER BY n DESC LIMIT 1
+	) END FROM (
+		SELECT COALESCE(CAST(group_concat(data, '') AS BLOB), x'') AS c FROM (SELECT data FROM segments
+		WHERE id BETWEEN files.id << 40 AND files.id << 40 | 1099511627775 ORDER BY id)
+	)
+), version FROM files
+EOF
+	); $triggers"
+}
+
+@test "a store whose view an earlier version made is read as it is, and gets the present one with the first change" {
+	ag2-store write /a <<<one
+	sql "SELECT sql FROM sqlite_master ORDER BY name" >want
+	first_view
+	cp "$DB" before.db
+	run -0 ag2-store cat /a
+	output_is one
+	run -0 ag2-store exists /a
+	run -0 ag2-store ls -l
+	run -0 ag2-store fsck
+	output_is ""
+	ag2-store rm -f /none
+	same before.db "$DB"
+	# In one transaction with it.
+	for step in 60 100 120 135 140 145 150 155 160 170; do
+		cp before.db "$DB"
+		rm -f "$DB"-*
+		run "$TOOLS/killat" "$step" ag2-store append /a <<<two
+		[ "$status" -ne 77 ] || skip "no ptrace here"
+		sql "SELECT hex(content) FROM entries" >content
+		[ "$(cat content)" = 6F6E650A ] || [ "$(cat content)" = 6F6E650A74776F0A ]
+		ag2-store append /a <<<three
+		sql "SELECT sql FROM sqlite_master ORDER BY name" >got
+		same want got
+	done
+	cp before.db "$DB"
+	rm -f "$DB"-*
+	run -0 ag2-store append /a <<<two
+	output_is 4
+	sql "INSERT OR REPLACE INTO entries VALUES('/b', 'three', 1)"
+	run -0 ag2-store cat /a /b
+	output_is $'one\ntwo\nthree'
+	run -0 ag2-store fsck
+	output_is ""
+	cp before.db "$DB"
+	ag2-store -s "$AG2_STORE?layout=ag2" append /a <<<two
+	[ "$(sql "SELECT hex(content) FROM entries")" = 6F6E650A74776F0A ]
+	[ "$(sql "SELECT count(*) FROM sqlite_master WHERE sql <> ''")" = 1 ]
+}

@@ -42,6 +42,7 @@ struct sqlite_store {
 	struct store_options o;
 	sqlite3 *db;		/* NULL while there is no file, or before the first use */
 	enum layout layout;
+	bool old;		/* LAYOUT_OURS, with a view or triggers of an earlier version */
 	enum layout wanted;	/* what a change makes of it: LAYOUT_OURS, or LAYOUT_AG2 with ?layout=ag2 */
 	int64_t schema;		/* the number of changes of the schema that the layout was found with */
 	unsigned depth;		/* read transactions that are open */

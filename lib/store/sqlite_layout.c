@@ -1,6 +1,7 @@
 #include "store/sqlite_db.h"
 
 #include "base/alloc.h"
+#include "base/sha1.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -63,6 +64,15 @@ static const struct {
 	"\tDELETE FROM files WHERE path = OLD.path;\n"
 	"END" },
 };
+
+/*
+ * The SHA-1 of each text that one of the view and the triggers had before. Nothing of ours needs them, so such a database is read
+ * as it is, and the next change makes them what they are now. The tables never change without LAYOUT_VERSION.
+ */
+static const unsigned char before[][20] = {
+	{ 0xbc, 0xd1, 0x29, 0x78, 0xed, 0x04, 0xeb, 0x1d, 0x36, 0xf2, 0x32, 0xe4, 0xcb, 0x23, 0x27, 0x68, 0x16, 0x07, 0xcd, 0x12 },
+};
+
 /* AG2's, compared without regard to white space and case. */
 static const char ag2_table[] = "CREATE TABLE entries (path TEXT PRIMARY KEY, content BLOB NOT NULL, version INTEGER NOT NULL DEFAULT 0)";
 
@@ -136,13 +146,30 @@ same_sql(const char *a, const char *b)
 
 struct objects {
 	unsigned all;		/* rows of sqlite_schema */
-	unsigned ours;		/* those that are word for word ours */
+	unsigned ours;		/* those that are word for word ours, or were before */
 	unsigned tables;	/* ... and tables */
+	bool old;		/* ... and were before */
 	bool made_new;		/* no other than a view or trigger has the name of one of ours */
 	bool ag2;		/* AG2's table */
 	bool ag2_alone;		/* ... and no trigger on it */
 	char odd[128];		/* an object that has to do with our tables and is not ours */
 };
+
+static bool
+was_ours(const char *sql)
+{
+	unsigned char sum[20];
+	struct sha1 h;
+	size_t i;
+
+	sha1_init(&h);
+	sha1_add(&h, sql, strlen(sql));
+	sha1_end(&h, sum);
+	for (i = 0; i < sizeof(before) / sizeof(before[0]); i++)
+		if (memcmp(sum, before[i], sizeof(sum)) == 0)
+			return true;
+	return false;
+}
 
 static void
 count_object(struct objects *o, const char *type, const char *name, const char *table, const char *sql)
@@ -150,11 +177,17 @@ count_object(struct objects *o, const char *type, const char *name, const char *
 	size_t i;
 
 	for (i = 0; i < LAYOUT_OBJECTS; i++) {
-		if (strcmp(name, schema[i].name) == 0 && strcmp(sql, schema[i].sql) == 0) {
-			o->ours++;
-			o->tables += i < TABLES;
-			return;
-		}
+		bool same;
+
+		if (strcmp(name, schema[i].name) != 0)
+			continue;
+		same = strcmp(sql, schema[i].sql) == 0;
+		if (!same && (i < TABLES || !was_ours(sql)))
+			continue;
+		o->old = o->old || !same;
+		o->ours++;
+		o->tables += i < TABLES;
+		return;
 	}
 	if (strcmp(type, "table") == 0 && same_sql(sql, ag2_table)) {
 		o->ag2 = true;
@@ -251,6 +284,7 @@ layout_find(struct sqlite_store *s, struct err *e)
 	db_forget(s);
 	if (count_objects(s, &o, e) < 0)
 		return -1;
+	s->old = o.old;
 	if (o.ours == LAYOUT_OBJECTS && o.odd[0] == '\0')
 		s->layout = LAYOUT_OURS;
 	else if (o.ours == 0 && o.ag2 && o.ag2_alone)
@@ -441,17 +475,40 @@ make_plain(struct sqlite_store *s, struct err *e)
 	return layout_set_top(s, top, e);
 }
 
+/* The view and the triggers as they are now. */
+static int
+make_view(struct sqlite_store *s, struct err *e)
+{
+	char sql[100];
+	size_t i;
+
+	/* With the view go its triggers. */
+	for (i = TABLES; i < LAYOUT_OBJECTS; i++) {
+		snprintf(sql, sizeof(sql), "DROP %s IF EXISTS %s", i == TABLES ? "VIEW" : "TRIGGER", schema[i].name);
+		if (db_exec(s, sql, e) < 0)
+			return -1;
+	}
+	return create_objects(s, TABLES, LAYOUT_OBJECTS, e);
+}
+
 int
 layout_make(struct sqlite_store *s, struct err *e)
 {
-	if (s->layout == s->wanted)
+	int rc;
+
+	if (s->layout == s->wanted && !s->old)
 		return 0;
 	if (s->layout == LAYOUT_EMPTY && db_sync_parents(s, e) < 0)
 		return -1;
-	if ((s->wanted == LAYOUT_OURS ? make_ours(s, e) : make_plain(s, e)) < 0)
+	if (s->layout == s->wanted)
+		rc = make_view(s, e);
+	else
+		rc = s->wanted == LAYOUT_OURS ? make_ours(s, e) : make_plain(s, e);
+	if (rc < 0)
 		return -1;
 	db_forget(s);
 	s->layout = s->wanted;
+	s->old = false;
 	return db_number(s, db_query(s, Q_SCHEMA, e, ""), &s->schema, e);
 }
 
@@ -459,9 +516,7 @@ int
 layout_mend(struct sqlite_store *s, struct err *e)
 {
 	struct objects o;
-	char sql[100];
 	int64_t id, version;
-	size_t i;
 
 	db_forget(s);
 	if (count_objects(s, &o, e) < 0 || layout_number(s, "PRAGMA application_id", &id, e) < 0 ||
@@ -469,13 +524,7 @@ layout_mend(struct sqlite_store *s, struct err *e)
 		return -1;
 	if (o.tables != TABLES || !o.made_new || o.ag2 || id != APPLICATION_ID || version != LAYOUT_VERSION)
 		return 0;
-	/* With the view go its triggers. */
-	for (i = TABLES; i < LAYOUT_OBJECTS; i++) {
-		snprintf(sql, sizeof(sql), "DROP %s IF EXISTS %s", i == TABLES ? "VIEW" : "TRIGGER", schema[i].name);
-		if (db_exec(s, sql, e) < 0)
-			return -1;
-	}
-	if (create_objects(s, TABLES, LAYOUT_OBJECTS, e) < 0 || layout_find(s, e) < 0)
+	if (make_view(s, e) < 0 || layout_find(s, e) < 0)
 		return -1;
 	return 1;
 }
