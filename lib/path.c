@@ -34,6 +34,24 @@ path_normalise(struct buf *out, const char *path, size_t len, struct err *e)
 }
 
 bool
+path_is_normal(const char *path)
+{
+	const char *p = path, *name;
+	size_t n;
+
+	if (strcmp(path, "/") == 0)
+		return true;
+	while (*p == '/') {
+		name = p + 1;
+		p = strchrnul(name, '/');
+		n = (size_t)(p - name);
+		if (n == 0 || n > PATH_COMPONENT_MAX || (name[0] == '.' && (n == 1 || (n == 2 && name[1] == '.'))))
+			return false;
+	}
+	return p > path && (size_t)(p - path) <= PATH_BYTES_MAX;
+}
+
+bool
 path_within(const char *path, const char *dir)
 {
 	size_t n = strlen(dir);

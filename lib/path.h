@@ -16,6 +16,9 @@
 /* Puts the normalised form of the len bytes at path into out (which is reset first). ERR_DATA when it is refused. */
 int path_normalise(struct buf *out, const char *path, size_t len, struct err *e);
 
+/* Whether that is what it is already. */
+bool path_is_normal(const char *path);
+
 /* True when path is dir or lies below it; both normalised. Everything lies below "/". */
 bool path_within(const char *path, const char *dir);
 

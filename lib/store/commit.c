@@ -29,10 +29,13 @@ check_op(const struct store_op *op, struct err *e)
 static int
 check_ops(const struct store_op *ops, size_t n, struct err *e)
 {
-	const char **changed = xcalloc(n, sizeof(*changed));
+	const char **changed;
 	size_t i, count = 0;
 	int rc = 0;
 
+	if (n == 1)
+		return check_op(&ops[0], e);
+	changed = xcalloc(n, sizeof(*changed));
 	for (i = 0; i < n && rc == 0; i++) {
 		rc = check_op(&ops[i], e);
 		if (ops[i].kind != STORE_OP_EXPECT)
@@ -193,20 +196,22 @@ commit_locked(struct store *s, struct store_op *ops, size_t n, struct err *e)
 int
 store_commit(struct store *s, struct store_op *ops, size_t n, struct err *e)
 {
-	struct store_op *own;
+	struct store_op one, *own;
 	struct buf p = BUF_INIT;
-	char **data;
+	char *one_data = NULL, **data;
 	size_t i, made = 0;
 	int rc = store_may_change(s, e);
 
 	if (rc < 0 || n == 0)
 		return rc;
-	own = xcalloc(n, sizeof(*own));
-	data = xcalloc(n, sizeof(*data));
+	own = n == 1 ? &one : xcalloc(n, sizeof(*own));
+	data = n == 1 ? &one_data : xcalloc(n, sizeof(*data));
 	for (i = 0; i < n && rc == 0; i++) {
-		rc = path_normalise(&p, ops[i].path, strlen(ops[i].path), e);
 		own[i] = ops[i];
-		own[i].path = xmemdup0(p.data, p.len);
+		if (!path_is_normal(ops[i].path)) {
+			rc = path_normalise(&p, ops[i].path, strlen(ops[i].path), e);
+			own[i].path = buf_detach(&p, NULL);
+		}
 		made++;
 		if (own[i].npieces == 0)
 			own[i].pieces = NULL;
@@ -231,13 +236,16 @@ store_commit(struct store *s, struct store_op *ops, size_t n, struct err *e)
 			ops[i].version = own[i].version;
 			ops[i].offset = own[i].offset;
 		}
-		free((char *)own[i].path);
+		if (own[i].path != ops[i].path)
+			free((char *)own[i].path);
 		if (own[i].npieces > 0)
 			free_pieces(&own[i]);
 		free(data[i]);
 	}
-	free(data);
-	free(own);
+	if (n > 1) {
+		free(data);
+		free(own);
+	}
 	buf_release(&p);
 	return rc;
 }
@@ -253,7 +261,7 @@ store_write(struct store *s, const char *path, const void *data, size_t len, str
 int
 store_append(struct store *s, const char *path, const void *data, size_t len, uint64_t *offset, struct err *e)
 {
-	struct store_op op = { .kind = STORE_OP_APPEND, .path = path, .data = data, .len = len };
+	struct store_op op = { .kind = STORE_OP_APPEND, .path = path, .data = data, .len = len, .blind = offset == NULL };
 	int rc = store_commit(s, &op, 1, e);
 
 	if (rc == 0 && offset != NULL)

@@ -137,6 +137,7 @@ struct store_op {
 	size_t len;
 	uint64_t version;		/* in: EXPECT; out: the file's new version, for WRITE, APPEND, REPLACE_PREFIX */
 	uint64_t offset;		/* out: APPEND */
+	bool blind;			/* APPEND: neither is wanted, and what is out is nothing that counts */
 	uint64_t upto;			/* REPLACE_PREFIX */
 	unsigned char sha1[20];		/* REPLACE_PREFIX */
 	bool unchecked;			/* REPLACE_PREFIX: sha1 is not given; an EXPECT says what the file must be */
