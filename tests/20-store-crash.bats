@@ -20,11 +20,13 @@ both() {
 	done
 }
 
+# every_step MODE CHANGE...
 every_step() {
-	local change
-	for change in append append-large append-new write write-new delete delete-directory delete-all replace-prefix many; do
+	local mode=$1 change
+	shift
+	for change in "$@"; do
 		echo "# $change"
-		run "$TOOLS/storesteps" kill "$url-$change" "$change"
+		run "$TOOLS/storesteps" "$mode" "$url-$change" "$change"
 		[ "$status" -eq 0 ] || fail "$output"
 		case $output in
 		skip*) skip "no ptrace here" ;;
@@ -34,7 +36,12 @@ every_step() {
 }
 
 @test "a writer killed before any one of its system calls leaves what was or what is to be" {
-	both every_step
+	both every_step kill append append-large append-new write write-new delete delete-directory delete-all replace-prefix many
+}
+
+@test "so does one that has changed the store before, on disk" {
+	url=disk:$TMP/disk-store
+	every_step again append append-large append-new write many
 }
 
 look() {

@@ -2,9 +2,9 @@
  * disk: plain files below a directory, the tree of AG2's disk store. What we add is below /.ag2: lock (see journal.h),
  * locks (for store_lock), tmp/ (files that are being written, things that are being deleted).
  *
- * A file's version is its modification time in nanoseconds, which every change of ours sets: greater than before, and
- * greater than any that was given out. A file that is written whole is made in tmp and renamed, so that a reader keeps
- * the one it has open; one that is appended to grows in place. AG2 itself appends with O_APPEND and writes in place,
+ * A file's version is its modification time in nanoseconds, which every change of ours sets, or leaves to the kernel where that
+ * stamps as finely (see journal_stamps): greater than before, and greater than any that was given out. A file that is
+ * written whole is made in tmp and renamed, so that a reader keeps the one it has open; one that is appended to grows in place. AG2 itself appends with O_APPEND and writes in place,
  * both without a lock: the offset of an append is therefore where it really went, and a redone append looks first.
  */
 #include "store/disk.h"
@@ -67,6 +67,7 @@ disk_close(void *self)
 	struct disk *d = self;
 
 	close_all(d);
+	plan_release(&d->plan);
 	free(d->where);
 	free(d);
 }
@@ -84,6 +85,7 @@ disk_open(void **self, const char *where, const char *own, const struct store_op
 	d->root = d->private = d->tmp = -1;
 	d->o = *o;
 	d->journal = (struct journal)JOURNAL_INIT;
+	d->journal.may_map = !disk_full(d);
 	rc = disk_root_open(d, e);
 	if (rc == 0 && o->mode != STORE_CREATE)
 		rc = err_set(e, ERR_NOINPUT, "there is no store at '%s'", where);
@@ -603,40 +605,21 @@ settle(struct disk *d, struct err *e)
 	return 0;
 }
 
-static int
-change_begin(struct disk *d, struct err *e)
-{
-	if (journal_lock(&d->journal, d->root, true, make_journal, d, d->o.timeout_ms, e) < 0)
-		return -1;
-	if ((d->journal.seq & 1) != 0 && disk_recover(d, e) < 0) {
-		journal_unlock(&d->journal);
-		return -1;
-	}
-	if (disk_full(d) && settle(d, e) < 0) {
-		journal_unlock(&d->journal);
-		return -1;
-	}
-	tidy(d);
-	return 0;
-}
-
 /* Once journal_begin has returned, the change happens: here, or by whoever comes next when we die. */
 static int
 carry_out(struct disk *d, struct plan *p, struct err *e)
 {
-	struct buf record = BUF_INIT;
-	struct iovec *data = xcalloc(p->n, sizeof(*data));
 	size_t i;
 	int rc = -1;
 
 	for (i = 0; i < p->n && !disk_full(d); i++)
 		if (p->steps[i].kind != STEP_APPEND || p->steps[i].create)
 			d->journal.flags |= JOURNAL_LOOSE;
-	plan_encode(p, disk_full(d), &record, data);
+	plan_encode(p, disk_full(d));
 	if (d->tmp >= 0 && disk_sync_dir(d, d->tmp) < 0)
 		err_sys(e, "cannot write '%s'", d->where);
 	else
-		rc = journal_begin(&d->journal, &record, data, p->n, disk_full(d), e);
+		rc = journal_begin(&d->journal, &p->record, p->data, p->n, disk_full(d), e);
 	if (rc == 0)
 		rc = plan_apply(d, p, e);
 	if (disk_full(d))
@@ -648,8 +631,6 @@ carry_out(struct disk *d, struct plan *p, struct err *e)
 		p->steps[i].op->version = p->steps[i].version;
 	if (rc == 0)
 		tidy(d);
-	buf_release(&record);
-	free(data);
 	return rc;
 }
 
@@ -684,6 +665,38 @@ root_for_change(struct disk *d, const struct store_op *ops, size_t n, struct err
 	return root_make(d, e) < 0 ? -1 : 1;
 }
 
+/* The journal is held when this returns 1; 0: there is no store, and none is needed. */
+static int
+lock_for_change(struct disk *d, const struct store_op *ops, size_t n, struct err *e)
+{
+	/* That the journal is there tells that the root is. */
+	int rc = journal_retake(&d->journal, d->o.timeout_ms, e);
+
+	if (rc == 0 && (rc = root_for_change(d, ops, n, e)) == 1 &&
+	    journal_lock(&d->journal, d->root, true, make_journal, d, d->o.timeout_ms, e) < 0)
+		rc = -1;
+	return rc;
+}
+
+static int
+change_begin(struct disk *d, const struct store_op *ops, size_t n, struct err *e)
+{
+	int rc = lock_for_change(d, ops, n, e);
+
+	if (rc <= 0)
+		return rc;
+	if ((d->journal.seq & 1) != 0 && disk_recover(d, e) < 0) {
+		journal_unlock(&d->journal);
+		return -1;
+	}
+	if (disk_full(d) && settle(d, e) < 0) {
+		journal_unlock(&d->journal);
+		return -1;
+	}
+	tidy(d);
+	return 1;
+}
+
 /* After a failure nothing of it stays: neither the staged files nor the directories that were made for them. */
 static void
 clean_up(struct disk *d, const struct plan *p, const struct store_op *ops, size_t n)
@@ -707,20 +720,18 @@ static int
 disk_commit(void *self, struct store_op *ops, size_t n, struct err *e)
 {
 	struct disk *d = self;
-	struct plan p = { 0 };
-	int rc = root_for_change(d, ops, n, e);
+	struct plan *p = &d->plan;
+	int rc = change_begin(d, ops, n, e);
 
 	if (rc <= 0)
 		return rc;
-	if (change_begin(d, e) < 0)
-		return -1;
-	rc = plan_make(d, &p, ops, n, e);
-	if (rc == 0 && p.n > 0)
-		rc = carry_out(d, &p, e);
+	rc = plan_make(d, p, ops, n, e);
+	if (rc == 0 && p->n > 0)
+		rc = carry_out(d, p, e);
 	if (rc < 0)
-		clean_up(d, &p, ops, n);
+		clean_up(d, p, ops, n);
 	journal_unlock(&d->journal);
-	plan_release(&p);
+	plan_clear(p);
 	return rc;
 }
 

@@ -15,6 +15,46 @@
 
 #define PRIVATE ".ag2"
 
+enum step_kind { STEP_DELETE, STEP_APPEND, STEP_RENAME };	/* in the order in which they are applied */
+
+struct step {
+	enum step_kind kind;
+	const char *path;	/* the op's; the plan's own in one that is carried out again */
+	uint64_t version;	/* that the file gets */
+	uint64_t old_size;	/* APPEND */
+	bool create;		/* APPEND: there was no file */
+	bool stamped;		/* APPEND: the write itself gives it a time that is not below `version` */
+	unsigned staged;	/* RENAME: the name in tmp */
+	const void *data;	/* APPEND */
+	uint64_t len;
+	unsigned char sum[20];	/* APPEND: SHA-1 of the data, with sync=full */
+	struct store_op *op;	/* NULL in a change that is carried out again */
+	/* How to undo it: */
+	int fd;			/* APPEND: open */
+	uint64_t written;
+	size_t moved_from, moved_to;	/* DELETE: these of the plan's moves */
+	bool applied;
+};
+
+/* Something that was put aside in tmp. */
+struct move {
+	char *dir, *name;
+	unsigned gone;
+};
+
+/* What a commit comes down to. */
+struct plan {
+	struct step *steps;
+	size_t n, cap;
+	struct move *moves;
+	size_t nmoves, moves_cap;
+	bool again;		/* a dead writer's, found in the journal */
+	/* For the journal: */
+	struct buf record;
+	struct iovec *data;	/* of each step */
+	size_t data_cap;
+};
+
 struct disk {
 	char *where;
 	int root;		/* O_PATH; -1 while it is not there */
@@ -23,6 +63,7 @@ struct disk {
 	struct journal journal;
 	struct stat like;	/* the root's, which new files and directories take after */
 	unsigned gone;		/* names in tmp given to deleted things */
+	struct plan plan;	/* empty but for its memory, between two changes */
 };
 
 static inline void
@@ -67,47 +108,12 @@ bool disk_has_files(struct disk *d, const char *path);
 /* A descriptor of the file, and st, or -1 with ERR_ABSENT when there is none. */
 int disk_file_fd(struct disk *d, const char *path, struct stat *st, struct err *e);
 
-/* ---- What a commit comes down to ---- */
-
-enum step_kind { STEP_DELETE, STEP_APPEND, STEP_RENAME };	/* in the order in which they are applied */
-
-struct step {
-	enum step_kind kind;
-	char *path;
-	uint64_t version;	/* that the file gets */
-	uint64_t old_size;	/* APPEND */
-	bool create;		/* APPEND: there was no file */
-	unsigned staged;	/* RENAME: the name in tmp */
-	const void *data;	/* APPEND */
-	uint64_t len;
-	unsigned char sum[20];	/* APPEND: SHA-1 of the data, with sync=full */
-	struct store_op *op;	/* NULL in a change that is carried out again */
-	/* How to undo it: */
-	int fd;			/* APPEND: open */
-	uint64_t written;
-	size_t moved_from, moved_to;	/* DELETE: these of the plan's moves */
-	bool applied;
-};
-
-/* Something that was put aside in tmp. */
-struct move {
-	char *dir, *name;
-	unsigned gone;
-};
-
-struct plan {
-	struct step *steps;
-	size_t n, cap;
-	struct move *moves;
-	size_t nmoves, moves_cap;
-	bool again;		/* a dead writer's, found in the journal */
-};
-
 /* ---- disk_plan.c ---- */
 
 /* Fills p. What it refuses has changed nothing but, maybe, staged files and directories without files. */
 int plan_make(struct disk *d, struct plan *p, struct store_op *ops, size_t n, struct err *e);
-struct step *plan_add(struct plan *p, enum step_kind kind, const char *path);
+struct step *plan_add(struct plan *p, enum step_kind kind, const char *path);	/* path: see struct step */
+void plan_clear(struct plan *p);		/* empty, keeps memory for the next one */
 void plan_release(struct plan *p);
 
 /*
@@ -129,8 +135,8 @@ int disk_set_version(int fd, uint64_t version);	/* -1 with errno set */
 int plan_apply(struct disk *d, struct plan *p, struct err *e);
 bool plan_undo(struct disk *d, struct plan *p);
 
-/* The record of the plan for the journal, and the data that go behind it: p->n pieces; with full their sums are in the record. */
-void plan_encode(struct plan *p, bool full, struct buf *record, struct iovec *data);
+/* Fills the record of the plan and the data that go behind it; with full their sums are in the record. */
+void plan_encode(struct plan *p, bool full);
 
 /* What the journal has of a change that was begun. ERR_DATA when it is not whole. data is what p points into. */
 int plan_load(struct disk *d, struct plan *p, struct buf *data, struct err *e);

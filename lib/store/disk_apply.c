@@ -262,11 +262,39 @@ rise(int fd, struct step *s, bool again)
 	return rc;
 }
 
+/*
+ * The version of the file after an append to it, and where its bytes are: not at the size from before, if others have appended
+ * in between, which the size from after tells. A write of nothing does not move to the end.
+ */
+static int
+look_after(struct step *s, struct journal *j, bool again)
+{
+	bool blind = s->op == NULL || s->op->blind;
+	struct stat st;
+	off_t end = -1;
+
+	if (s->stamped && blind)
+		return 0;
+	if (s->stamped && fstat(s->fd, &st) == 0 && disk_version_of(&st) >= s->version) {
+		s->version = disk_version_of(&st);
+		if (s->version > j->last)
+			j->last = s->version;
+		if ((uint64_t)st.st_size == s->old_size + s->len)
+			end = st.st_size;
+	} else if (rise(s->fd, s, again) < 0) {
+		return -1;
+	}
+	if (blind)
+		return 0;
+	if (end < 0 && (end = lseek(s->fd, 0, s->len > 0 ? SEEK_CUR : SEEK_END)) < 0)
+		return -1;
+	s->op->offset = (uint64_t)end - s->len;
+	return 0;
+}
+
 static int
 apply_append(struct disk *d, struct plan *p, struct step *s, struct err *e)
 {
-	off_t end;
-
 	if (s->fd < 0 && !s->create) {
 		s->fd = beneath_open(d->root, s->path, O_RDWR | O_APPEND, 0);
 		if (s->fd < 0 && beneath_absent(errno))
@@ -280,12 +308,8 @@ apply_append(struct disk *d, struct plan *p, struct step *s, struct err *e)
 		return -1;
 	if (write_counted(s->fd, s->data, s->len, &s->written) < 0)
 		return err_sys(e, "cannot append to '%s'", s->path);
-	/* Not the size from before: others may have appended in between. A write of nothing does not move to the end. */
-	end = lseek(s->fd, 0, s->len > 0 ? SEEK_CUR : SEEK_END);
-	if (end < 0 || rise(s->fd, s, p->again) < 0 || (disk_full(d) && fsync(s->fd) < 0))
+	if (look_after(s, &d->journal, p->again) < 0 || (disk_full(d) && fsync(s->fd) < 0))
 		return err_sys(e, "cannot append to '%s'", s->path);
-	if (s->op != NULL)
-		s->op->offset = (uint64_t)end - s->len;
 	return 0;
 }
 
@@ -413,33 +437,12 @@ plan_undo(struct disk *d, struct plan *p)
 
 /* ---- The record in the journal: what plan_apply needs, step by step; the data of the appends follow it ---- */
 
-static void
-put(struct buf *b, uint64_t n)
-{
-	n = htole64(n);
-	buf_add(b, &n, sizeof(n));
-}
-
-static bool
-get(const struct buf *b, size_t *at, uint64_t *n)
-{
-	if (b->len - *at < sizeof(*n))
-		return false;
-	memcpy(n, b->data + *at, sizeof(*n));
-	*n = le64toh(*n);
-	*at += sizeof(*n);
-	return true;
-}
-
-static bool
-get_sum(const struct buf *b, size_t *at, unsigned char sum[20])
-{
-	if (b->len - *at < 20)
-		return false;
-	memcpy(sum, b->data + *at, 20);
-	*at += 20;
-	return true;
-}
+/* Of one step, little-endian; its path follows. */
+struct recorded {
+	uint64_t kind_staged, version, old_size_create, len;
+	unsigned char sum[20];
+	uint64_t path_len;
+} __attribute__((packed));
 
 static void
 data_sum(const struct step *s, unsigned char sum[20])
@@ -452,25 +455,32 @@ data_sum(const struct step *s, unsigned char sum[20])
 }
 
 void
-plan_encode(struct plan *p, bool full, struct buf *record, struct iovec *data)
+plan_encode(struct plan *p, bool full)
 {
+	struct buf *record = &p->record;
+	struct recorded r;
 	size_t i, len;
 
+	while (p->data_cap < p->n)
+		p->data = xgrow(p->data, p->data_cap, &p->data_cap, sizeof(*p->data));
 	for (i = 0; i < p->n; i++) {
 		struct step *s = &p->steps[i];
 
 		len = strlen(s->path);
 		if (full && s->kind == STEP_APPEND)
 			data_sum(s, s->sum);
-		put(record, (uint64_t)s->kind << 32 | s->staged);
-		put(record, s->version);
-		put(record, s->old_size << 1 | s->create);
-		put(record, s->len);
-		buf_add(record, s->sum, sizeof(s->sum));
-		put(record, len);
+		r = (struct recorded){
+			.kind_staged = htole64((uint64_t)s->kind << 32 | s->staged),
+			.version = htole64(s->version),
+			.old_size_create = htole64(s->old_size << 1 | s->create),
+			.len = htole64(s->len),
+			.path_len = htole64(len),
+		};
+		memcpy(r.sum, s->sum, sizeof(r.sum));
+		buf_add(record, &r, sizeof(r));
 		buf_add(record, s->path, len);
-		data[i].iov_base = (void *)s->data;
-		data[i].iov_len = s->kind == STEP_APPEND ? (size_t)s->len : 0;
+		p->data[i].iov_base = (void *)s->data;
+		p->data[i].iov_len = s->kind == STEP_APPEND ? (size_t)s->len : 0;
 	}
 }
 
@@ -478,24 +488,26 @@ plan_encode(struct plan *p, bool full, struct buf *record, struct iovec *data)
 static bool
 decode_step(const struct buf *record, size_t *at, struct plan *p)
 {
-	uint64_t kind, version, size, len, path_len;
-	unsigned char sum[20];
+	uint64_t kind, path_len;
+	struct recorded r;
 	struct step *s;
-	char *path;
 
-	if (!get(record, at, &kind) || !get(record, at, &version) || !get(record, at, &size) || !get(record, at, &len) ||
-	    !get_sum(record, at, sum) || !get(record, at, &path_len) || path_len > record->len - *at || path_len == 0 || record->data[*at] != '/' || kind >> 32 > STEP_RENAME)
+	if (record->len - *at < sizeof(r))
 		return false;
-	path = xmemdup0(record->data + *at, (size_t)path_len);
+	memcpy(&r, record->data + *at, sizeof(r));
+	*at += sizeof(r);
+	kind = le64toh(r.kind_staged);
+	path_len = le64toh(r.path_len);
+	if (path_len > record->len - *at || path_len == 0 || record->data[*at] != '/' || kind >> 32 > STEP_RENAME)
+		return false;
+	s = plan_add(p, (enum step_kind)(kind >> 32), xmemdup0(record->data + *at, (size_t)path_len));
 	*at += (size_t)path_len;
-	s = plan_add(p, (enum step_kind)(kind >> 32), path);
-	free(path);
 	s->staged = (unsigned)kind;
-	s->version = version;
-	s->old_size = size >> 1;
-	s->create = size & 1;
-	s->len = len;
-	memcpy(s->sum, sum, sizeof(sum));
+	s->version = le64toh(r.version);
+	s->old_size = le64toh(r.old_size_create) >> 1;
+	s->create = le64toh(r.old_size_create) & 1;
+	s->len = le64toh(r.len);
+	memcpy(s->sum, r.sum, sizeof(r.sum));
 	return true;
 }
 

@@ -14,22 +14,36 @@
 
 #define CHUNK (256 * 1024)
 #define COPY_MAX (1u << 30)
+#define KEPT (64 * 1024)	/* of a record: a plan that was larger leaves no memory to the next */
 
 /* ---- Plans, and the directories of paths ---- */
 
 void
-plan_release(struct plan *p)
+plan_clear(struct plan *p)
 {
 	while (p->n > 0) {
 		close_fd(&p->steps[--p->n].fd);
-		free(p->steps[p->n].path);
+		if (p->again)
+			free((char *)p->steps[p->n].path);
 	}
 	while (p->nmoves > 0) {
 		free(p->moves[--p->nmoves].dir);
 		free(p->moves[p->nmoves].name);
 	}
+	buf_reset(&p->record);
+	if (p->record.cap > KEPT)
+		plan_release(p);
+}
+
+void
+plan_release(struct plan *p)
+{
+	buf_release(&p->record);
+	plan_clear(p);
 	free(p->steps);
 	free(p->moves);
+	free(p->data);
+	*p = (struct plan){ 0 };
 }
 
 struct step *
@@ -39,7 +53,10 @@ plan_add(struct plan *p, enum step_kind kind, const char *path)
 
 	p->steps = xgrow(p->steps, p->n, &p->cap, sizeof(*p->steps));
 	s = &p->steps[p->n++];
-	*s = (struct step){ .kind = kind, .path = xstrdup(path), .fd = -1 };
+	memset(s, 0, sizeof(*s));
+	s->kind = kind;
+	s->path = path;
+	s->fd = -1;
 	return s;
 }
 
@@ -121,7 +138,7 @@ disk_parent(struct disk *d, const char *path, bool make, struct err *e)
 bool
 disk_reserved(const char *path)
 {
-	return path_within(path, "/" PRIVATE "/lock") || path_within(path, "/" PRIVATE "/locks") || path_within(path, "/" PRIVATE "/tmp");
+	return path_private(path) && (path_within(path, "/" PRIVATE "/lock") || path_within(path, "/" PRIVATE "/locks") || path_within(path, "/" PRIVATE "/tmp"));
 }
 
 /* Removes the directories above path that have become empty, but never our own. */
@@ -244,6 +261,7 @@ plan_append(struct disk *d, struct plan *p, struct store_op *op, struct err *e)
 	int fd = beneath_open(d->root, op->path, O_WRONLY | O_APPEND, 0), parent, rc = 0;
 	struct stat st = { 0 };
 	struct step *s;
+	bool timely;
 
 	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))) {
 		close(fd);
@@ -267,7 +285,9 @@ plan_append(struct disk *d, struct plan *p, struct store_op *op, struct err *e)
 	s->fd = fd;
 	s->create = fd < 0;
 	s->old_size = (uint64_t)st.st_size;
-	s->version = journal_version(&d->journal, fd < 0 ? 0 : disk_version_of(&st));
+	s->version = journal_version(&d->journal, fd < 0 ? 0 : disk_version_of(&st), &timely);
+	/* With sync=full the time that counts is one that goes to the disk behind the data. */
+	s->stamped = timely && fd >= 0 && op->len > 0 && !disk_full(d) && journal_stamps(&d->journal, &st);
 	s->data = op->data;
 	s->len = op->len;
 	return 0;
@@ -408,6 +428,7 @@ plan_write(struct disk *d, struct plan *p, struct store_op *op, struct err *e)
 	int parent, there;
 	struct stat old;
 	struct step *s;
+	bool timely;
 
 	if (disk_tmp_open(d, e) < 0 || (parent = disk_parent(d, op->path, true, e)) < 0)
 		return -1;
@@ -421,7 +442,7 @@ plan_write(struct disk *d, struct plan *p, struct store_op *op, struct err *e)
 	s = plan_add(p, STEP_RENAME, op->path);
 	s->op = op;
 	s->staged = (unsigned)p->n;
-	s->version = journal_version(&d->journal, there ? disk_version_of(&old) : 0);
+	s->version = journal_version(&d->journal, there ? disk_version_of(&old) : 0, &timely);
 	return stage(d, s, there ? &old : NULL, e);
 }
 

@@ -1,6 +1,8 @@
 #include "store/journal.h"
 
+#include "base/alloc.h"
 #include "base/clock.h"
+#include "base/page.h"
 #include "base/sha1.h"
 #include "store/backend.h"
 #include "store/beneath.h"
@@ -8,7 +10,10 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -94,6 +99,35 @@ wait_for_lock(int fd, unsigned wait_ms, struct err *e)
 	return 0;
 }
 
+static uint64_t
+nanoseconds(const struct timespec *t)
+{
+	return (uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_nsec;
+}
+
+/*
+ * Linux 6.13 and later, on most file systems. Elsewhere a stamp is that of a clock that moves every few milliseconds, and lies
+ * before the write, but for one write in thousands: not for some at once.
+ */
+static bool
+stamps_finely(struct journal *j)
+{
+	struct timespec before;
+	struct stat st;
+	int fd = j->fd, i;
+	char c;
+
+	if (pread(fd, &c, 1, 0) != 1 || fstat(fd, &st) < 0)
+		return false;
+	j->dev = st.st_dev;
+	for (i = 0; i < 4; i++) {
+		clock_gettime(CLOCK_REALTIME, &before);
+		if (pwrite(fd, &c, 1, 0) != 1 || fstat(fd, &st) < 0 || nanoseconds(&st.st_mtim) < nanoseconds(&before))
+			return false;
+	}
+	return true;
+}
+
 /* How coarse the time stamps of this file system are, in nanoseconds. */
 static uint32_t
 probe_grain(int fd)
@@ -106,7 +140,7 @@ probe_grain(int fd)
 	if (futimens(fd, t) < 0 || fstat(fd, &st) < 0)
 		return 1;
 	for (i = 0; i < sizeof(grains) / sizeof(grains[0]); i++)
-		if (((uint64_t)st.st_mtim.tv_sec * 1000000000 + (uint64_t)st.st_mtim.tv_nsec) % grains[i] != 0)
+		if (nanoseconds(&st.st_mtim) % grains[i] != 0)
 			break;
 	return grains[i > 0 ? i - 1 : 0];
 }
@@ -159,12 +193,108 @@ first_page(struct journal *j, struct err *e)
 	return 0;
 }
 
+/* ---- The first page in memory, for who changes the store again and again ---- */
+
+/* Where all processes see one memory: on the file systems of this host. */
+static bool
+is_local(int fd)
+{
+	static const uint32_t local[] = { 0xef53 /* ext4 */, 0x58465342 /* xfs */, 0x9123683e /* btrfs */, 0xf2f52010 /* f2fs */, 0x01021994 /* tmpfs */ };
+	struct statfs fs;
+	size_t i;
+
+	if (fstatfs(fd, &fs) < 0)
+		return false;
+	for (i = 0; i < sizeof(local) / sizeof(local[0]); i++)
+		if ((uint32_t)fs.f_type == local[i])
+			return true;
+	return false;
+}
+
+static void
+page_drop(struct journal *j)
+{
+	page_unmap(j->page);
+	j->page = NULL;
+}
+
+/* The record and the data, where they have room behind the head. How many bytes they are. */
+static size_t
+put_behind(struct head *page, const struct buf *record, const struct iovec *data, size_t n)
+{
+	char *from = (char *)page + HEAD, *to = from;
+	size_t i;
+
+	memcpy(to, record->data, record->len);
+	to += record->len;
+	for (i = 0; i < n; i++) {
+		if (data[i].iov_len > 0)	/* else iov_base may be NULL */
+			memcpy(to, data[i].iov_base, data[i].iov_len);
+		to += data[i].iov_len;
+	}
+	return (size_t)(to - from);
+}
+
+/* Whether what was just done to the page was done to the file. If not, it is done to the file itself from now on. */
+static bool
+page_good(struct journal *j)
+{
+	if (!page_lost(j->page))
+		return true;
+	page_drop(j);
+	j->may_map = false;
+	return false;
+}
+
+static void
+page_use(struct journal *j)
+{
+	if (is_local(j->fd))
+		j->page = page_map(j->fd, PAGE);
+	j->may_map = j->page != NULL;
+	j->fine = j->may_map && stamps_finely(j);
+}
+
+static bool
+page_read(struct journal *j, struct head *h)
+{
+	memcpy(h, j->page, sizeof(*h));
+	return page_good(j);
+}
+
+/* Who is killed on the way has written a head whose seq is the old one: the rest of it then means nothing. */
+static bool
+page_write(struct journal *j, const struct head *h, const struct buf *record, const struct iovec *data, size_t n)
+{
+	struct head *page = j->page;
+	const size_t rest = offsetof(struct head, last);
+
+	put_behind(page, record, data, n);
+	memcpy((char *)page + rest, (const char *)h + rest, sizeof(*h) - rest);
+	__atomic_store_n(&page->seq, h->seq, __ATOMIC_RELEASE);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);	/* before anything is changed that it announces */
+	return page_good(j);
+}
+
+static bool
+page_write_state(struct journal *j, const struct head *h)
+{
+	struct head *page = j->page;
+
+	page->last = h->last;
+	page->flags = h->flags;
+	__atomic_store_n(&page->seq, h->seq, __ATOMIC_RELEASE);
+	return page_good(j);
+}
+
 static int
 load(struct journal *j, struct err *e)
 {
 	struct head h;
-	ssize_t n = pread(j->fd, &h, sizeof(h), 0);
+	ssize_t n = sizeof(h);
 
+	if (j->page == NULL || !page_read(j, &h))
+		n = pread(j->fd, &h, sizeof(h), 0);
 	if (n < 0)
 		return err_sys(e, "cannot read '%s'", FILE_PATH);
 	if (never_written(&h, (size_t)n, sizeof(h))) {
@@ -200,10 +330,58 @@ open_for_lock(struct journal *j, int root, bool change, struct err *e)
 	return err_sys(e, "cannot open '%s'", FILE_PATH);
 }
 
+/* Its links and size only: a file whose times were asked for gets finer ones with the next write, which takes that longer. */
+static void
+look(int fd, struct statx *x)
+{
+	struct stat st;
+
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_NLINK | STATX_SIZE, x) == 0)
+		return;
+	if (fstat(fd, &st) < 0)
+		st.st_nlink = 0;
+	x->stx_nlink = (uint32_t)st.st_nlink;
+	x->stx_size = (uint64_t)st.st_size;
+}
+
+/* Locks the file: how many names it has; 0 when it has none, and is closed: a lock on it excludes nobody any more. */
+static int
+take(struct journal *j, unsigned wait_ms, struct err *e)
+{
+	bool again = j->taken;
+	struct statx x;
+
+	if (wait_for_lock(j->fd, wait_ms, e) < 0)
+		return -1;
+	j->held = j->taken = true;
+	look(j->fd, &x);
+	if (x.stx_nlink == 0)
+		journal_close(j);
+	else if (x.stx_size < PAGE)
+		page_drop(j);
+	else if (j->may_map && j->writable && j->page == NULL && again)
+		page_use(j);
+	return x.stx_nlink > 1 ? 2 : (int)x.stx_nlink;
+}
+
+int
+journal_retake(struct journal *j, unsigned wait_ms, struct err *e)
+{
+	int names;
+
+	if (j->fd < 0 || !j->writable)
+		return 0;
+	names = take(j, wait_ms, e);
+	if (names == 1 && load(j, e) == 0)
+		return 1;
+	journal_unlock(j);
+	return names == 0 || names > 1 ? 0 : -1;
+}
+
 int
 journal_lock(struct journal *j, int root, bool change, int (*make)(void *arg, struct err *e), void *arg, unsigned wait_ms, struct err *e)
 {
-	struct stat st;
+	int names;
 
 	for (;;) {
 		if (open_for_lock(j, root, change, e) < 0)
@@ -213,13 +391,10 @@ journal_lock(struct journal *j, int root, bool change, int (*make)(void *arg, st
 		if (j->fd < 0 && (j->fd = make(arg, e)) < 0)
 			return -1;
 		j->writable = j->writable || change;
-		if (wait_for_lock(j->fd, wait_ms, e) < 0)
+		if ((names = take(j, wait_ms, e)) < 0)
 			return -1;
-		j->held = true;
-		/* Removed by someone who cleaned up: a lock on it excludes nobody any more. */
-		if (fstat(j->fd, &st) == 0 && st.st_nlink > 0)
+		if (names > 0)
 			break;
-		journal_close(j);
 	}
 	if (load(j, e) == 0)
 		return 0;
@@ -238,21 +413,66 @@ journal_unlock(struct journal *j)
 void
 journal_close(struct journal *j)
 {
+	page_drop(j);
 	if (j->fd >= 0)
 		close(j->fd);
 	j->fd = -1;
-	j->held = j->writable = false;
+	j->held = j->writable = j->fine = false;
 }
 
-static void
-checksum(const struct head *h, const void *record, size_t len, unsigned char sum[20])
+static uint64_t
+mix_word(uint64_t sum, uint64_t word)
 {
-	struct sha1 s;
+	sum = (sum ^ le64toh(word)) * UINT64_C(0x9e3779b97f4a7c15);
+	return sum ^ sum >> 29;
+}
 
+static uint64_t
+mix(uint64_t sum, const void *data, size_t len)
+{
+	const char *p = data, *end = p + len;
+	uint64_t word;
+
+	for (; (size_t)(end - p) >= sizeof(word); p += sizeof(word)) {
+		memcpy(&word, p, sizeof(word));
+		sum = mix_word(sum, word);
+	}
+	for (word = 0; p < end; p++)
+		word = word << 8 | (unsigned char)*p;
+	return mix_word(sum, htole64(word));
+}
+
+/*
+ * It tells a record that a loss of power has left whole from one that it has not. With sync=full the store's promise rests on
+ * that: SHA-1. Without, it is for the best, and once for each change: eight bytes of a sum that is quick, and zeros.
+ */
+static void
+checksum(const struct head *h, const void *record, size_t len, bool quick, unsigned char sum[20])
+{
+	const char *from = (const char *)h + offsetof(struct head, seq);
+	size_t n = offsetof(struct head, sum) - offsetof(struct head, seq);
+	struct sha1 s;
+	uint64_t q;
+
+	if (quick) {
+		q = htole64(mix(mix(len, from, n), record, len));
+		memset(sum, 0, 20);
+		memcpy(sum, &q, sizeof(q));
+		return;
+	}
 	sha1_init(&s);
-	sha1_add(&s, (const char *)h + offsetof(struct head, seq), offsetof(struct head, sum) - offsetof(struct head, seq));
+	sha1_add(&s, from, n);
 	sha1_add(&s, record, len);
 	sha1_end(&s, sum);
+}
+
+/* What an earlier version wrote has a SHA-1 in any case. */
+static bool
+is_quick(const unsigned char sum[20])
+{
+	static const unsigned char zeros[20 - sizeof(uint64_t)];
+
+	return memcmp(sum + sizeof(uint64_t), zeros, sizeof(zeros)) == 0;
 }
 
 /* More than a page: everything is in place before the head says so. */
@@ -273,6 +493,21 @@ write_outside(struct journal *j, const struct buf *record, const struct iovec *d
 	return full ? fdatasync(j->fd) : 0;
 }
 
+static int
+write_first(struct journal *j, const struct head *h, const struct buf *record, const struct iovec *data, size_t n)
+{
+	char *page = xcalloc(1, PAGE);
+	size_t len = HEAD;
+	int rc;
+
+	memcpy(page, h, HEAD);
+	if (j->area == HEAD)
+		len += put_behind((struct head *)page, record, data, n);
+	rc = write_at(j->fd, page, len, 0);
+	free(page);
+	return rc;
+}
+
 /* Gives back what lies behind the page when the file is longer than `most`; that it cannot be given back is no failure. */
 static void
 cut(int fd, off_t most)
@@ -287,9 +522,8 @@ cut(int fd, off_t most)
 int
 journal_begin(struct journal *j, const struct buf *record, const struct iovec *data, size_t n, bool full, struct err *e)
 {
-	char page[PAGE];
-	struct head *h = (struct head *)page;
-	size_t len = HEAD + record->len, i, all = len;
+	struct head h;
+	size_t i, all = HEAD + record->len;
 
 	if (record->len > JOURNAL_RECORD_MAX)
 		return err_set(e, ERR_DATA, "a commit of so many operations is too large");
@@ -304,19 +538,11 @@ journal_begin(struct journal *j, const struct buf *record, const struct iovec *d
 		return -1;
 	}
 	j->seq++;
-	head_fill(j, h);
-	checksum(h, record->data, record->len, h->sum);
-	if (j->area == HEAD) {
-		memcpy(page + HEAD, record->data, record->len);
-		for (i = 0; i < n; i++) {
-			if (data[i].iov_len > 0)	/* else iov_base may be NULL */
-				memcpy(page + len, data[i].iov_base, data[i].iov_len);
-			len += data[i].iov_len;
-		}
-	} else {
-		len = HEAD;
-	}
-	if (write_at(j->fd, page, len, 0) < 0 || (full && fdatasync(j->fd) < 0)) {
+	head_fill(j, &h);
+	checksum(&h, record->data, record->len, !full, h.sum);
+	if (j->page != NULL && j->area == HEAD && !full && page_write(j, &h, record, data, n))
+		return 0;
+	if (write_first(j, &h, record, data, n) < 0 || (full && fdatasync(j->fd) < 0)) {
 		err_sys(e, "cannot write '%s'", FILE_PATH);
 		journal_end(j, NULL);
 		return -1;
@@ -332,6 +558,8 @@ write_state(struct journal *j, struct err *e)
 	size_t len = offsetof(struct head, area);
 
 	head_fill(j, &h);
+	if (j->page != NULL && page_write_state(j, &h))
+		return 0;
 	return write_at(j->fd, &h, len, 0) == 0 ? 0 : err_sys(e, "cannot write '%s'", FILE_PATH);
 }
 
@@ -382,7 +610,7 @@ journal_record(struct journal *j, struct buf *record, uint64_t *data_at, struct 
 	if (j->record_len > JOURNAL_RECORD_MAX || (j->area != HEAD && j->area != PAGE) ||
 	    pread(j->fd, &h, sizeof(h), 0) != (ssize_t)sizeof(h) || read_at(j->fd, j->area, j->record_len, record) < 0)
 		return err_set(e, ERR_DATA, "'%s': the record of an unfinished change is damaged", FILE_PATH);
-	checksum(&h, record->data, record->len, sum);
+	checksum(&h, record->data, record->len, is_quick(h.sum), sum);
 	if (memcmp(sum, h.sum, sizeof(sum)) != 0)
 		return err_set(e, ERR_DATA, "'%s': the record of an unfinished change is damaged", FILE_PATH);
 	*data_at = (uint64_t)j->area + j->record_len;
@@ -399,14 +627,21 @@ journal_data(struct journal *j, uint64_t at, uint64_t len, struct buf *out, stru
 	return 0;
 }
 
+bool
+journal_stamps(const struct journal *j, const struct stat *st)
+{
+	return j->fine && st->st_dev == j->dev;
+}
+
 uint64_t
-journal_version(struct journal *j, uint64_t old)
+journal_version(struct journal *j, uint64_t old, bool *timely)
 {
 	struct timespec t;
 	uint64_t v;
 
 	clock_gettime(CLOCK_REALTIME, &t);
-	v = (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	v = nanoseconds(&t);
+	*timely = v > old && v > j->last;
 	if (v <= old)
 		v = old + 1;
 	if (v <= j->last)

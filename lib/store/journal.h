@@ -8,8 +8,9 @@
  *
  * Layout, numbers little-endian: 8 bytes magic · u64 seq · u64 last, the greatest version given out so far · u32 grain,
  * the file system's time stamps in nanoseconds · u32 flags · u32 where the record begins · u32 its length · 20 bytes
- * SHA-1 of all that from seq on and of the record · 4 zero · (at 64, or at 4096 when it does not fit) the record, then the
- * bytes that it appends. Up to a page goes in one write(2), which a signal cannot cut in two.
+ * sum of all that from seq on and of the record, which is its SHA-1, or without `full` 8 bytes and zeros · 4 zero · (at 64, or at 4096 when it does not fit) the record, then the
+ * bytes that it appends. Up to a page goes in one write(2), which a signal cannot cut in two; or, by who changes the store
+ * again and again without `full`, into the page mapped, seq last.
  */
 #ifndef AG2_JOURNAL_H
 #define AG2_JOURNAL_H
@@ -19,6 +20,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 enum {			/* flags */
@@ -31,6 +33,11 @@ struct journal {
 	int fd;			/* -1: not open */
 	bool writable;
 	bool held;
+	bool may_map;		/* the first page is mapped when the lock is taken again; for who needs no `full` */
+	bool taken;		/* it was, at least once */
+	void *page;		/* NULL: not mapped */
+	bool fine;		/* see journal_stamps; found out when the page is mapped */
+	dev_t dev;
 	/* as of journal_lock: */
 	uint64_t seq, last;
 	uint32_t grain, flags;
@@ -48,6 +55,12 @@ int journal_peek(struct journal *j, int root, uint64_t *seq, struct err *e);
  * returns its descriptor or -1 with e filled; without, a journal that is not there is not held (0 is returned all the same).
  */
 int journal_lock(struct journal *j, int root, bool change, int (*make)(void *arg, struct err *e), void *arg, unsigned wait_ms, struct err *e);
+
+/*
+ * The same for a change, by a process that had it before: 1 when it is held, 0 when it is not, and journal_lock is to be called
+ * for the directory that the store is in now: it was not open so far, or others have removed it, or gave it a second name.
+ */
+int journal_retake(struct journal *j, unsigned wait_ms, struct err *e);
 void journal_unlock(struct journal *j);
 void journal_close(struct journal *j);
 
@@ -66,7 +79,16 @@ int journal_record(struct journal *j, struct buf *record, uint64_t *data_at, str
 /* Appends len bytes of the data at `at` to out. */
 int journal_data(struct journal *j, uint64_t at, uint64_t len, struct buf *out, struct err *e);
 
-/* A version greater than all that were given out, than `old`, and than the time, that the file system can store. */
-uint64_t journal_version(struct journal *j, uint64_t old);
+/*
+ * Whether a write stamps the file st, which was just looked at, with the time of a clock that is fine enough: a version
+ * given out before is passed by it, and two of its states that anyone looked at have two times.
+ */
+bool journal_stamps(const struct journal *j, const struct stat *st);
+
+/*
+ * A version greater than all that were given out, than `old`, and than the time, that the file system can store. *timely: it is
+ * the time itself.
+ */
+uint64_t journal_version(struct journal *j, uint64_t old, bool *timely);
 
 #endif

@@ -4,6 +4,7 @@
  *	storesteps kill URL CASE	one change, killed before its first system call, its second, and so on until it is through. After
  *					each death a reader must find what was there before or what the change makes, nothing else, the
  *					versions not fallen, and the next change must work
+ *	storesteps again URL CASE	the same by a process that has held the store's lock before
  *	storesteps look URL		a directory is listed in which a commit puts one name in the place of another while the reader
  *					stands before its first system call, its second, and so on. It must see one of the two,
  *					however long the listing is
@@ -64,11 +65,11 @@ set_up(struct store *s)
 typedef void child_fn(struct store *s, void *arg);
 
 /*
- * Runs fn in a child on a store of its own, up to its system call number k, which it has not made yet. The child, or 0
+ * Runs first (NULL: nothing), then fn in a child on a store of its own, up to its system call number k, which it has not made yet. The child, or 0
  * when fn came to its end before.
  */
 static pid_t
-stopped_at(const char *url, enum store_mode mode, child_fn *fn, void *arg, long k)
+stopped_at(const char *url, enum store_mode mode, child_fn *first, child_fn *fn, void *arg, long k)
 {
 	struct store *s;
 	int status;
@@ -77,6 +78,8 @@ stopped_at(const char *url, enum store_mode mode, child_fn *fn, void *arg, long 
 
 	if (pid == 0) {
 		s = opened(url, mode);
+		if (first != NULL)
+			first(s, arg);
 		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
 			_exit(2);
 		raise(SIGSTOP);
@@ -107,6 +110,19 @@ stopped_at(const char *url, enum store_mode mode, child_fn *fn, void *arg, long 
 	}
 }
 
+/* What a process has to do only once is done: three commits that change nothing. */
+static void
+warm_up(struct store *s, void *arg)
+{
+	struct store_op nothing = { .kind = STORE_OP_EXPECT, .path = "/nothing/is/here" };
+	struct err e = ERR_INIT;
+	int i;
+
+	for (i = 0; i < 3; i++)
+		if (store_commit(s, &nothing, 1, &e) < 0)
+			give_up("%s", e.msg);
+}
+
 static void
 do_change(struct store *s, void *arg)
 {
@@ -119,10 +135,10 @@ do_change(struct store *s, void *arg)
 
 /* Whether the change was killed before its system call number k. */
 static bool
-killed_at(const char *url, struct change *c, long k)
+killed_at(const char *url, struct change *c, bool warm, long k)
 {
 	int status;
-	pid_t pid = stopped_at(url, STORE_CREATE, do_change, c, k);
+	pid_t pid = stopped_at(url, STORE_CREATE, warm ? warm_up : NULL, do_change, c, k);
 
 	if (pid == 0)
 		return false;
@@ -183,17 +199,41 @@ one_step(const char *url, struct change *c, long k, const struct buf *before, co
 	buf_release(&now);
 }
 
+/* Whether there were deaths that left what was, and deaths that left what was to be. */
+static bool
+every_step(const char *url, struct change *c, bool warm, const struct buf *before, const struct buf *after)
+{
+	struct store *s = opened(url, STORE_CREATE);
+	long k = 0, counts[2] = { 0, 0 };
+	bool killed;
+	uint64_t v;
+
+	do {
+		set_up(s);
+		v = version_of(s, "/s/log");
+		store_close(s);
+		killed = killed_at(url, c, warm, ++k);
+		if (killed)
+			touch_files(url);
+		one_step(url, c, k, before, after, counts);
+		s = opened(url, STORE_CREATE);
+		if (version_of(s, "/s/log") <= v)
+			give_up("%s: killed before call %ld: a version fell", c->name, k);
+	} while (killed && k < 10000);
+	store_close(s);
+	say("%ld calls: %ld times nothing, %ld times all\n", k, counts[0], counts[1]);
+	return counts[0] > 0 && counts[1] > 0;
+}
+
 static int
-steps(const char *url, const char *name)
+steps(const char *url, const char *name, bool warm)
 {
 	struct change *c = changes, *end = changes + sizeof(changes) / sizeof(changes[0]);
 	struct store *s = opened(url, STORE_CREATE);
 	struct buf before = BUF_INIT, after = BUF_INIT;
 	struct err e = ERR_INIT;
 	struct sha1 h;
-	uint64_t v;
-	long k = 0, counts[2] = { 0, 0 };
-	bool killed;
+	bool good;
 
 	while (c < end && strcmp(c->name, name) != 0)
 		c++;
@@ -209,23 +249,11 @@ steps(const char *url, const char *name)
 	if (store_commit(s, c->ops, c->n, &e) < 0)
 		give_up("%s", e.msg);
 	snapshot(s, "/", &after);
-	do {
-		set_up(s);
-		v = version_of(s, "/s/log");
-		store_close(s);
-		killed = killed_at(url, c, ++k);
-		if (killed)
-			touch_files(url);
-		one_step(url, c, k, &before, &after, counts);
-		s = opened(url, STORE_CREATE);
-		if (version_of(s, "/s/log") <= v)
-			give_up("%s: killed before call %ld: a version fell", c->name, k);
-	} while (killed && k < 10000);
 	store_close(s);
-	say("%ld calls: %ld times nothing, %ld times all\n", k, counts[0], counts[1]);
+	good = every_step(url, c, warm, &before, &after);
 	buf_release(&before);
 	buf_release(&after);
-	return counts[0] > 0 && counts[1] > 0 ? 0 : 1;
+	return good ? 0 : 1;
 }
 
 /* ---- look ---- */
@@ -290,7 +318,7 @@ look(const char *url)
 		give_up("%s", e.msg);
 	move_token(s, 0);
 	store_close(s);
-	for (k = 1; k < LOOKS && (pid = stopped_at(url, mode, do_look, NULL, k)) != 0; k++) {
+	for (k = 1; k < LOOKS && (pid = stopped_at(url, mode, NULL, do_look, NULL, k)) != 0; k++) {
 		s = opened(url, STORE_CREATE);
 		move_token(s, k);
 		/* So much that sqlite brings it from its log into the file that is being read. */
@@ -320,9 +348,11 @@ main(int argc, char **argv)
 
 	signal(SIGPIPE, SIG_IGN);
 	if (strcmp(mode, "kill") == 0 && argc == 4)
-		return steps(argv[2], argv[3]);
+		return steps(argv[2], argv[3], false);
+	if (strcmp(mode, "again") == 0 && argc == 4)
+		return steps(argv[2], argv[3], true);
 	if (strcmp(mode, "look") == 0 && argc == 3)
 		return look(argv[2]);
-	fputs("usage: storesteps kill URL CASE | look URL\n", stderr);
+	fputs("usage: storesteps kill URL CASE | again URL CASE | look URL\n", stderr);
 	return 64;
 }

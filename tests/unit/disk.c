@@ -649,6 +649,54 @@ clocks(void)
 	free(root);
 }
 
+/* A process that appends again and again, and others that change the file's time, or the file, in between. */
+static void
+appended_often(void)
+{
+	char *root = fresh(), *path = xasprintf("%s/log", root), *aside = xasprintf("%s/aside", root);
+	struct store_op op = { .kind = STORE_OP_APPEND, .path = "/log", .data = "x", .len = 1 };
+	struct store *s = opened(root, STORE_CREATE), *other = opened(root, STORE_CREATE);
+	uint64_t v = 0, now, good = 0, told = 0, offset;
+	int i;
+
+	put(s, "/log", "");
+	for (i = 0; i < 500; i++, v = now) {
+		store_append(i % 7 == 6 ? other : s, "/log", "x", 1, NULL, &e);
+		now = version(s, "/log");
+		good += now > v;
+	}
+	is_int((long long)good, 500, "each append raises the version");
+	for (i = 0, good = 0; i < 500; i++, v = op.version) {
+		good += store_commit(i % 7 == 6 ? other : s, &op, 1, &e) == 0 && op.version > v && op.offset == (uint64_t)i + 500;
+		told += i % 3 != 0 || version(s, "/log") == op.version;
+	}
+	is_int((long long)good, 500, "so does each whose version is wanted, and its offset is right");
+	is_int((long long)told, 500, "that version is the file's");
+	for (i = 0, good = 0; i < 20; i++) {
+		store_append(s, "/log", "x", 1, NULL, &e);
+		good += store_append(s, "/log", "", 0, NULL, &e) == 0 && version(s, "/log") > v;
+		v = version(s, "/log");
+	}
+	is_int((long long)good, 20, "and one of nothing");
+	raw_time(root, "/log", 4000000000);
+	v = version(s, "/log");
+	ok(store_append(s, "/log", "x", 1, NULL, &e) == 0 && version(s, "/log") > v, "an append rises above a time to come that was set meanwhile");
+	v = version(s, "/log");
+	ok(store_append(s, "/log", "x", 1, NULL, &e) == 0 && version(s, "/log") > v, "and so the next");
+	ok(rename(path, aside) == 0 && store_append(s, "/log", "new", 3, &offset, &e) == 0 && offset == 0, "when the file was renamed another is made");
+	is_str(got(s, "/log"), "new", "with what is appended");
+	ok(unlink(path) == 0 && store_append(s, "/log", "newer", 5, &offset, &e) == 0 && offset == 0, "and when it was removed");
+	is_str(got(s, "/log"), "newer", "with nothing else");
+	raw("rewritten", 9, "%s", path);
+	ok(store_append(s, "/log", "+", 1, &offset, &e) == 0 && offset == 9, "one that was written anew goes on");
+	is_str(got(s, "/log"), "rewritten+", "where it ends");
+	store_close(s);
+	store_close(other);
+	free(aside);
+	free(path);
+	free(root);
+}
+
 /* Appends by others, to the file itself. */
 static void
 beside_others(void)
@@ -875,6 +923,7 @@ main(void)
 	modes();
 	permissions();
 	clocks();
+	appended_often();
 	beside_others();
 	failures();
 	busy();
