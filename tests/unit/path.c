@@ -15,7 +15,7 @@ normalises(const char *path, size_t len, const char *want)
 	} else {
 		ok(rc == -1 && e.code == ERR_DATA && e.msg[0] != '\0', "a path is refused with a reason: %.60s", e.msg);
 	}
-	if (strlen(path) == len)
+	if (strnlen(path, len + 1) == len)
 		ok(path_is_normal(path) == (want != NULL && strcmp(path, want) == 0), "and %s", path_is_normal(path) ? "as it is" : "not as it is");
 	buf_release(&b);
 }
