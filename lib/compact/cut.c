@@ -319,7 +319,7 @@ snap(struct source *in, struct scan *s, struct err *e)
 	int rc = load_tail(in, from, &t, e);
 
 	if (rc == 0)
-		rc = replay_snap_held(t.held, t.events.n, &first, e);
+		rc = replay_snap(t.held, t.events.n, &first, e);
 	if (rc == 0 && first < t.events.n)
 		place_cut(s->out, from, &t, first);
 	event_list_release(&t.events);

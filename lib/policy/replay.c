@@ -124,8 +124,12 @@ is_answerable(struct event *ev, const struct idset *set, struct err *e)
 	return l.found == l.n && (l.n > 0 || is_container(ev));
 }
 
-int
-replay_stands_alone(const struct replay_event *r, struct err *e)
+/*
+ * Whether what an event is makes it survive every cut up to itself, whatever else goes: 1 it does, 0 not (it needs calls,
+ * an anchor or a turn item), -1 broken.
+ */
+static int
+stands_alone(const struct replay_event *r, struct err *e)
 {
 	size_t ids = 0;
 
@@ -141,7 +145,7 @@ replay_stands_alone(const struct replay_event *r, struct err *e)
 }
 
 int64_t
-replay_prune_held(const struct replay_event *events, size_t n, size_t cut, bool *keep, struct err *e)
+replay_prune(const struct replay_event *events, size_t n, size_t cut, bool *keep, struct err *e)
 {
 	struct idset set = IDSET_INIT;
 	int64_t kept = 0, rc = -1;
@@ -174,26 +178,16 @@ out:
 	return rc;
 }
 
-static struct replay_event *
-walk_all(struct event *const *events, size_t n)
+/* Whether anything that counts is kept of events[cut..n). */
+static bool
+any_left(const struct replay_event *events, size_t n, size_t cut, const bool *keep, replay_counts_fn *counts, void *arg)
 {
-	struct replay_event *all = xcalloc(n + 1, sizeof(all[0]));
-	struct replay_walk walk = REPLAY_WALK_INIT;
 	size_t i;
 
-	for (i = 0; i < n; i++)
-		all[i] = (struct replay_event){ events[i], (int64_t)i, replay_step(&walk, events[i], (int64_t)i) };
-	return all;
-}
-
-int64_t
-replay_prune(struct event *const *events, size_t n, size_t cut, bool *keep, struct err *e)
-{
-	struct replay_event *all = walk_all(events, n);
-	int64_t kept = replay_prune_held(all, n, cut, keep, e);
-
-	free(all);
-	return kept;
+	for (i = cut; i < n; i++)
+		if (keep[i] && (counts == NULL || counts(arg, events[i].event)))
+			return true;
+	return false;
 }
 
 /*
@@ -201,22 +195,21 @@ replay_prune(struct event *const *events, size_t n, size_t cut, bool *keep, stru
  * nothing until it passes an event that stands alone. So there are two prunes, not one for each step.
  */
 int64_t
-replay_span(struct event *const *events, size_t n, size_t *cut, bool *keep, struct err *e)
+replay_span(const struct replay_event *events, size_t n, size_t *cut, bool *keep, replay_counts_fn *counts, void *arg, struct err *e)
 {
-	struct replay_event *all = walk_all(events, n);
-	int64_t kept = replay_prune_held(all, n, *cut, keep, e);
+	int64_t kept = replay_prune(events, n, *cut, keep, e);
+	size_t i;
 	int alone = 0;
 
-	if (kept != 0)
-		goto out;
-	while (*cut > 0 && alone == 0) {
-		--*cut;
-		alone = *cut < n ? replay_stands_alone(&all[*cut], e) : 0;
-	}
-	kept = alone <= 0 ? alone : replay_prune_held(all, n, *cut, keep, e);
-out:
-	free(all);
-	return kept;
+	if (kept < 0 || any_left(events, n, *cut, keep, counts, arg))
+		return kept;
+	for (i = *cut < n ? *cut : n; i > 0 && alone == 0; i--)
+		if (counts == NULL || counts(arg, events[i - 1].event))
+			alone = stands_alone(&events[i - 1], e);
+	if (alone <= 0)
+		return alone < 0 ? -1 : kept;
+	*cut = i;
+	return replay_prune(events, n, *cut, keep, e);
 }
 
 /* The last event that provides each id, by the id's number. */
@@ -278,7 +271,7 @@ last_good_cut(struct providers *p, const struct replay_event *r, int64_t *good, 
  * ranges begin and end at each cut; the first cut that none covers is the answer.
  */
 int
-replay_snap_held(const struct replay_event *events, size_t n, size_t *cut, struct err *e)
+replay_snap(const struct replay_event *events, size_t n, size_t *cut, struct err *e)
 {
 	struct providers p = { .ids = IDSET_INIT };
 	int64_t *bad = xcalloc(n + 2, sizeof(bad[0])), base = n > 0 ? events[0].number : 0, good, open = 0;
@@ -307,19 +300,5 @@ out:
 	idset_release(&p.ids);
 	free(p.last);
 	free(bad);
-	return rc;
-}
-
-int
-replay_snap(struct event *const *events, size_t n, size_t *cut, struct err *e)
-{
-	struct replay_event *all;
-	int rc;
-
-	if (*cut == 0 || *cut >= n)
-		return 0;
-	all = walk_all(events, n);
-	rc = replay_snap_held(all, n, cut, e);
-	free(all);
 	return rc;
 }

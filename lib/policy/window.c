@@ -554,49 +554,25 @@ fit(struct window *w, size_t *cut, struct err *e)
 
 /* Whether it counts, and is sent without anything else. */
 static bool
-is_something(struct window *w, struct event *ev)
+is_something(void *arg, struct event *ev)
 {
+	struct window *w = arg;
+
 	return counts(w, ev) && (w->as_ag2 || (ev->type->flags & (EV_ANCHOR | EV_TURN_ITEM)) == 0) && !says_nothing(w, ev);
 }
 
-/* Whether anything of the kind is kept of items[cut..). */
-static bool
-any_left(struct window *w, size_t cut, const bool *keep)
-{
-	size_t i;
-
-	for (i = cut; i < w->n; i++)
-		if (keep[i] && is_something(w, at(w, i)->r.event))
-			return true;
-	return false;
-}
-
-/* prune, and span where nothing is left (see replay_span: two prunes are enough). */
 static int
 prune(struct window *w, size_t *cut, bool *keep, struct err *e)
 {
 	struct replay_event *all = xcalloc(w->n + 1, sizeof(all[0]));
 	size_t i;
-	int alone = 0, rc = -1;
+	int64_t kept;
 
 	for (i = 0; i < w->n; i++)
 		all[i] = at(w, i)->r;
-	if (replay_prune_held(all, w->n, *cut, keep, e) < 0)
-		goto out;
-	rc = 0;
-	if (any_left(w, *cut, keep))
-		goto out;
-	for (i = *cut; i > 0 && alone == 0; i--)
-		alone = is_something(w, all[i - 1].event) ? replay_stands_alone(&all[i - 1], e) : 0;
-	if (alone <= 0) {
-		rc = alone;
-		goto out;
-	}
-	*cut = i;
-	rc = replay_prune_held(all, w->n, *cut, keep, e) < 0 ? -1 : 0;
-out:
+	kept = replay_span(all, w->n, cut, keep, is_something, w, e);
 	free(all);
-	return rc;
+	return kept < 0 ? -1 : 0;
 }
 
 /* Sets keep[i] for what stays of items[0..cut); the rest of what stays has left the tail. */

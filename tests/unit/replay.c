@@ -131,19 +131,35 @@ show(const struct event_list *l)
 		printf("# %zu %s\n", i, l->items[i]->line);
 }
 
+/* A whole history, walked. */
+static struct replay_event *
+walk_all(const struct event_list *l)
+{
+	struct replay_event *all = xcalloc(l->n + 1, sizeof(all[0]));
+	struct replay_walk walk = REPLAY_WALK_INIT;
+	size_t i;
+
+	for (i = 0; i < l->n; i++)
+		all[i] = (struct replay_event){ l->items[i], (int64_t)i, replay_step(&walk, l->items[i], (int64_t)i) };
+	return all;
+}
+
+/* Where nothing is ever left the rules end at 0, and span where it began. */
 static bool
-one_cut(const struct event_list *l, size_t cut)
+one_cut(const struct event_list *l, const struct replay_event *all, size_t cut)
 {
 	bool *got = xcalloc(l->n + 1, sizeof(bool)), *want = xcalloc(l->n + 1, sizeof(bool)), good = true;
 	size_t a = cut, b = cut;
+	int64_t kept;
 
-	good &= replay_prune(l->items, l->n, cut, got, NULL) == (int64_t)model_prune(l->items, l->n, cut, want);
+	good &= replay_prune(all, l->n, cut, got, NULL) == (int64_t)model_prune(l->items, l->n, cut, want);
 	good &= memcmp(got, want, l->n * sizeof(bool)) == 0;
-	good &= replay_span(l->items, l->n, &a, got, NULL) == (int64_t)model_span(l->items, l->n, &b, want) && a == b;
+	kept = replay_span(all, l->n, &a, got, NULL, NULL, NULL);
+	good &= kept == (int64_t)model_span(l->items, l->n, &b, want) && a == (kept > 0 ? b : cut);
 	good &= memcmp(got, want, l->n * sizeof(bool)) == 0;
 	a = b = cut;
 	model_snap(l->items, l->n, &b);
-	good &= replay_snap(l->items, l->n, &a, NULL) == 0 && a == b;
+	good &= cut == 0 || (replay_snap(all, l->n, &a, NULL) == 0 && a == b);
 	free(got);
 	free(want);
 	if (!good)
@@ -155,14 +171,17 @@ static void
 random_histories(size_t histories, size_t most)
 {
 	struct event_list l = { 0 };
+	struct replay_event *all;
 	size_t i, cut, bad = 0, cuts = 0;
 
 	for (i = 0; i < histories && bad == 0; i++) {
 		random_history(&l, most);
+		all = walk_all(&l);
 		for (cut = 0; cut <= l.n && bad == 0; cut++, cuts++)
-			bad += !one_cut(&l, cut);
+			bad += !one_cut(&l, all, cut);
 		if (bad > 0)
 			show(&l);
+		free(all);
 		event_list_release(&l);
 	}
 	ok(bad == 0, "prune, span and snap do what the rules say on %zu histories of up to %zu events, %zu cuts", histories, most, cuts);
@@ -174,6 +193,7 @@ large_turn(unsigned n)
 {
 	struct event_list l = { 0 };
 	struct buf calls = BUF_INIT;
+	struct replay_event *all;
 	bool *keep;
 	size_t cut;
 	unsigned i;
@@ -185,13 +205,15 @@ large_turn(unsigned n)
 	for (i = 0; i < n; i++)
 		add_result(&l, "ToolResultEvent", i, "x");
 	keep = xcalloc(l.n, sizeof(bool));
+	all = walk_all(&l);
 	cut = 2;
-	ok(replay_span(l.items, l.n, &cut, keep, NULL) == (int64_t)n + 1 && cut == 1, "span over %u parallel calls widens to the call", n);
+	ok(replay_span(all, l.n, &cut, keep, NULL, NULL, NULL) == (int64_t)n + 1 && cut == 1, "span over %u parallel calls widens to the call", n);
 	cut = 3;
-	ok(replay_snap(l.items, l.n, &cut, NULL) == 0 && cut == l.n, "snap over them gives up all");
+	ok(replay_snap(all, l.n, &cut, NULL) == 0 && cut == l.n, "snap over them gives up all");
 	cut = 1;
-	ok(replay_snap(l.items, l.n, &cut, NULL) == 0 && cut == 1, "snap before them stays");
+	ok(replay_snap(all, l.n, &cut, NULL) == 0 && cut == 1, "snap before them stays");
 	free(keep);
+	free(all);
 	buf_release(&calls);
 	event_list_release(&l);
 }
@@ -200,32 +222,50 @@ static void
 broken_content(void)
 {
 	struct event_list l = { 0 };
+	struct replay_event *all;
 	struct err e = ERR_INIT;
 	bool keep[2];
 	size_t cut = 0;
 
 	add_line(&l, "{\"type\": \"ToolResultsEvent\", \"data\": {\"results\": [nonsense]}}");
-	ok(replay_prune(l.items, 1, 0, keep, &e) == -1 && e.code == ERR_DATA, "broken content is an error: %s", e.msg);
-	ok(replay_span(l.items, 1, &cut, keep, NULL) == -1, "... for span, too");
+	all = walk_all(&l);
+	ok(replay_prune(all, 1, 0, keep, &e) == -1 && e.code == ERR_DATA, "broken content is an error: %s", e.msg);
+	ok(replay_span(all, 1, &cut, keep, NULL, NULL, NULL) == -1, "... for span, too");
+	free(all);
 	event_list_release(&l);
+}
+
+static bool
+is_request(void *arg, struct event *ev)
+{
+	return (ev->type->flags & EV_REQUEST) != 0;
 }
 
 static void
 edges(void)
 {
 	struct event_list l = { 0 };
+	struct replay_event *all;
 	bool keep[4];
 	size_t cut = 0;
 
-	ok(replay_prune(l.items, 0, 0, keep, NULL) == 0 && replay_span(l.items, 0, &cut, keep, NULL) == 0 && cut == 0 &&
-	    replay_snap(l.items, 0, &cut, NULL) == 0 && cut == 0, "nothing gives nothing");
+	ok(replay_prune(NULL, 0, 0, keep, NULL) == 0 && replay_span(NULL, 0, &cut, keep, NULL, NULL, NULL) == 0 && cut == 0 &&
+	    replay_snap(NULL, 0, &cut, NULL) == 0 && cut == 0, "nothing gives nothing");
 	add_request(&l, "a");
+	add_answer(&l, "b");
 	add_result(&l, "ToolResultEvent", 1, "x");
-	cut = 2;
-	ok(replay_span(l.items, 2, &cut, keep, NULL) == 1 && cut == 0 && keep[0] && !keep[1],
+	all = walk_all(&l);
+	cut = 3;
+	ok(replay_span(all, 3, &cut, keep, NULL, NULL, NULL) == 1 && cut == 1 && keep[1] && !keep[2],
 	    "span passes an orphan and ends at what stands alone");
-	cut = 1;
-	ok(replay_snap(l.items, 2, &cut, NULL) == 0 && cut == 2, "snap raises the cut to the end when nothing else is whole");
+	cut = 2;
+	ok(replay_span(all, 3, &cut, keep, is_request, NULL, NULL) == 2 && cut == 0 && keep[0] && keep[1] && !keep[2],
+	    "span passes what does not count");
+	cut = 2;
+	ok(replay_span(all + 1, 2, &cut, keep, is_request, NULL, NULL) == 0 && cut == 2, "where nothing counts the cut stays");
+	cut = 2;
+	ok(replay_snap(all, 3, &cut, NULL) == 0 && cut == 3, "snap raises the cut to the end when nothing else is whole");
+	free(all);
 	event_list_release(&l);
 }
 
