@@ -188,14 +188,13 @@ note_calls(struct scan *s, struct event *ev, const struct kept *line, int64_t ne
 {
 	unsigned flags = ev->type->flags;
 	struct ids ids = { .items = NULL };
-	int rc = 0;
+	int rc;
 
 	if (!(flags & (EV_RESPONSE | EV_CALLS | EV_CALL | EV_RESULTS | EV_RESULT)) || (flags & EV_BUILTIN_CALL))
 		return 0;
 	if (s->waiting.n == 0 && !(flags & EV_RESPONSE))	/* nothing waits that it could belong to */
 		return 0;
-	if (!event_ids_quick(ev, add_id, &ids))
-		rc = event_ids(ev, add_id, &ids, e);
+	rc = replay_ids(ev, add_id, &ids, e);
 	if (rc == 0 && (flags & (EV_RESULTS | EV_RESULT)))
 		note_results(s, &ids, line);
 	else if (rc == 0)

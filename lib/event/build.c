@@ -534,18 +534,39 @@ add_nested_record(struct buf *out, const char *type, struct json_object *data)
 }
 
 void
+build_listed(struct buf *list, struct json_object *record)
+{
+	add_nested_record(list, json_get_text(record, "type", NULL), json_get(record, "data"));
+}
+
+void
+build_container(struct buf *list)
+{
+	struct buf head = BUF_INIT;
+
+	open_record(&head, "ToolResultsEvent", clock_now());
+	buf_adds(&head, ", \"results\": [");
+	buf_reserve(list, head.len + 4);
+	memmove(list->data + head.len, list->data, list->len);
+	memcpy(list->data, head.data, head.len);
+	list->len += head.len;
+	buf_adds(list, "]}}");
+	buf_release(&head);
+}
+
+void
 build_results(struct buf *out, struct json_object *const *records, size_t n)
 {
+	struct buf list = BUF_INIT;
 	size_t i;
 
-	open_record(out, "ToolResultsEvent", clock_now());
-	buf_adds(out, ", \"results\": [");
 	for (i = 0; i < n; i++) {
-		if (i > 0)
-			buf_adds(out, ", ");
-		add_nested_record(out, json_get_text(records[i], "type", NULL), json_get(records[i], "data"));
+		buf_adds(&list, i > 0 ? ", " : "");
+		build_listed(&list, records[i]);
 	}
-	buf_adds(out, "]}}");
+	build_container(&list);
+	buf_add(out, list.data, list.len);
+	buf_release(&list);
 }
 
 static bool

@@ -82,6 +82,9 @@ void build_server_result(struct buf *out, const char *type, const struct call *c
 
 void build_record(struct buf *out, struct json_object *record);					/* one of the above as a line */
 void build_results(struct buf *out, struct json_object *const *records, size_t n);		/* ToolResultsEvent */
+/* The same one by one: a record as it stands in the container's list, and the container made of the list, whose elements ", " separates. */
+void build_listed(struct buf *list, struct json_object *record);
+void build_container(struct buf *list);
 
 void build_alert(struct buf *out, const char *severity, const char *source, struct text message);
 /* alerts: the ObserverAlert events listed in it, in order. */

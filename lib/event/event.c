@@ -106,6 +106,17 @@ event_data(struct event *ev, struct err *e)
 	return empty;
 }
 
+int
+event_check(const struct event *ev, struct err *e)
+{
+	const char *why;
+	size_t at;
+
+	if (ev->parsed != NULL || json_check(ev->line, ev->len, &at, &why) == 0)
+		return 0;
+	return err_set(e, ERR_DATA, "byte %zu: %s", at + 1, why);
+}
+
 void
 event_forget(struct event *ev)
 {

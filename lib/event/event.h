@@ -43,6 +43,9 @@ void event_free(struct event *ev);
  */
 struct json_object *event_data(struct event *ev, struct err *e);
 
+/* Whether the grammar holds, without parsing. -1 with ERR_DATA ("byte N: why"). */
+int event_check(const struct event *ev, struct err *e);
+
 /* Drops what was parsed, which takes some twenty times as much as the line; it is parsed again when it is asked for. */
 void event_forget(struct event *ev);
 
@@ -53,11 +56,6 @@ void event_forget(struct event *ev);
  */
 typedef void event_id_fn(void *arg, const char *id, size_t len);
 int event_ids(struct event *ev, event_id_fn *fn, void *arg, struct err *e);
-/*
- * The same at the speed of a scan, without looking at the rest of the content. False, and fn was not called: only parsing
- * can tell (an escape in an id or key, a key that comes twice, very many ids, a broken line).
- */
-bool event_ids_quick(const struct event *ev, event_id_fn *fn, void *arg);
 
 /* A growing list that owns its events. */
 struct event_list {

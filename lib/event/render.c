@@ -1,4 +1,5 @@
 #include "event/render.h"
+#include "event/quick.h"
 #include "event/repr.h"
 
 #include "base/utf8.h"
@@ -8,14 +9,14 @@
 /* What an event is made of for its cost and its rendering: texts, and media by their modality ("image"). */
 typedef void piece_fn(void *arg, const char *text, size_t len, bool media);
 
-struct pieces {
+struct giving {
 	piece_fn *fn;
 	void *arg;
 	struct buf scratch;
 };
 
 static void
-give_text(struct pieces *p, struct json_object *value)
+give_text(struct giving *p, struct json_object *value)
 {
 	if (json_object_is_type(value, json_type_string)) {
 		p->fn(p->arg, json_object_get_string(value), (size_t)json_object_get_string_len(value), false);
@@ -28,7 +29,7 @@ give_text(struct pieces *p, struct json_object *value)
 
 /* The kind decides, unless it is plain binary with a media type, whose first half decides. */
 static void
-give_media(struct pieces *p, struct json_object *part)
+give_media(struct giving *p, struct json_object *part)
 {
 	struct json_object *kind = json_get(part, "kind");
 	const char *text = json_get_text(kind, "value", NULL), *slash;
@@ -55,7 +56,7 @@ is_class(const struct event_type *type, const char *last)
 }
 
 static void
-give_parts(struct pieces *p, struct json_object *parts)
+give_parts(struct giving *p, struct json_object *parts)
 {
 	size_t i, n = json_object_is_type(parts, json_type_array) ? json_object_array_length(parts) : 0;
 
@@ -77,13 +78,13 @@ give_parts(struct pieces *p, struct json_object *parts)
 }
 
 static void
-give_result(struct pieces *p, struct json_object *result)
+give_result(struct giving *p, struct json_object *result)
 {
 	give_parts(p, json_get(json_get(json_get(result, "result"), "data"), "parts"));
 }
 
 static void
-give_results(struct pieces *p, struct json_object *results)
+give_results(struct giving *p, struct json_object *results)
 {
 	size_t i, n = json_object_is_type(results, json_type_array) ? json_object_array_length(results) : 0;
 
@@ -92,7 +93,7 @@ give_results(struct pieces *p, struct json_object *results)
 }
 
 static void
-give_files(struct pieces *p, struct json_object *files)
+give_files(struct giving *p, struct json_object *files)
 {
 	size_t i, n = json_object_is_type(files, json_type_array) ? json_object_array_length(files) : 0;
 
@@ -101,7 +102,7 @@ give_files(struct pieces *p, struct json_object *files)
 }
 
 static void
-give_response(struct pieces *p, struct json_object *data)
+give_response(struct giving *p, struct json_object *data)
 {
 	struct json_object *content = json_get(json_get(data, "message"), "content");
 	struct json_object *calls = json_get(json_get(data, "tool_calls"), "calls"), *files = json_get(data, "files");
@@ -125,7 +126,7 @@ give_response(struct pieces *p, struct json_object *data)
 
 /* Its content, else its summary, else all of it. */
 static int
-give_other(struct pieces *p, struct event *ev, struct json_object *data, struct err *e)
+give_other(struct giving *p, struct event *ev, struct json_object *data, struct err *e)
 {
 	const char *text = NULL;
 	size_t len = 0;
@@ -150,7 +151,7 @@ static int
 give_pieces(struct event *ev, piece_fn *fn, void *arg, struct err *e)
 {
 	struct json_object *data = event_data(ev, e);
-	struct pieces p = { .fn = fn, .arg = arg, .scratch = BUF_INIT };
+	struct giving p = { .fn = fn, .arg = arg, .scratch = BUF_INIT };
 	int ret = 0;
 
 	if (data == NULL)
@@ -212,6 +213,9 @@ event_tokens(struct event *ev, int chars_per_token, struct err *e)
 
 	if (is_silent(ev))
 		return 0;
+	if (ev->parsed == NULL && quick_tokens(ev, chars_per_token, &c.tokens) && event_check(ev, NULL) == 0)
+		return c.tokens;
+	c.tokens = 0;
 	return give_pieces(ev, count_piece, &c, e) < 0 ? -1 : c.tokens;
 }
 
@@ -219,7 +223,7 @@ int64_t
 result_tokens(struct json_object *result, int chars_per_token)
 {
 	struct cost c = { .chars_per_token = chars_per_token };
-	struct pieces p = { .fn = count_piece, .arg = &c, .scratch = BUF_INIT };
+	struct giving p = { .fn = count_piece, .arg = &c, .scratch = BUF_INIT };
 
 	give_result(&p, result);
 	buf_release(&p.scratch);
@@ -230,7 +234,7 @@ int64_t
 files_tokens(struct event *ev)
 {
 	struct cost c = { .chars_per_token = CHARS_PER_TOKEN };
-	struct pieces p = { .fn = count_piece, .arg = &c, .scratch = BUF_INIT };
+	struct giving p = { .fn = count_piece, .arg = &c, .scratch = BUF_INIT };
 
 	if (ev->type->flags & EV_RESPONSE)
 		give_files(&p, json_get(event_data(ev, NULL), "files"));

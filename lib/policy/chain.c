@@ -69,12 +69,9 @@ int
 chain_readable(struct chain *c, const struct event *ev, struct err *e)
 {
 	struct err bad = ERR_INIT;
-	const char *why;
-	size_t at;
 
-	if (!c->o.answer_open || ev->parsed != NULL || json_check(ev->line, ev->len, &at, &why) == 0)
+	if (!c->o.answer_open || event_check(ev, &bad) == 0)
 		return 1;
-	err_set(&bad, ERR_DATA, "byte %zu: %s", at + 1, why);
 	return chain_bad(c, ev, &bad, e);
 }
 

@@ -58,6 +58,16 @@ mend_blank_response(struct json_object *data)
 }
 
 bool
+mend_says_nothing(struct event *ev)
+{
+	bool request = (ev->type->flags & EV_REQUEST) != 0;
+
+	if (ev->parsed == NULL && (request ? quick_request(ev) : quick_response(ev, NULL, NULL)))
+		return false;
+	return request ? mend_blank_request(event_data(ev, NULL)) : mend_blank_response(event_data(ev, NULL));
+}
+
+bool
 mend_blank_result(struct json_object *result)
 {
 	return blank_parts(json_get(json_get(json_get(result, "result"), "data"), "parts"));
@@ -78,24 +88,30 @@ read_again(const struct event *ev, struct json_object **data)
 	return NULL;
 }
 
+/* The event of a line that was made of another, which may be NULL. */
 static struct event *
-write_event(const struct event *from, struct json_object *record)
+made_of(const struct event *from, struct buf *line)
 {
-	struct buf line = BUF_INIT;
-	struct event *ev;
 	size_t len;
-	char *text;
+	char *text = buf_detach(line, &len);
+	struct event *ev = event_own(text, len);
 
-	json_write(&line, record, JSON_PYTHON);
-	json_object_put(record);
-	text = buf_detach(&line, &len);
-	ev = event_own(text, len);
 	if (from != NULL) {
 		ev->number = from->number;
 		ev->mark = from->mark;
 		ev->offset = from->offset;
 	}
 	return ev;
+}
+
+static struct event *
+write_event(const struct event *from, struct json_object *record)
+{
+	struct buf line = BUF_INIT;
+
+	json_write(&line, record, JSON_PYTHON);
+	json_object_put(record);
+	return made_of(from, &line);
 }
 
 /* The parts of a new request with this text. */
@@ -182,35 +198,109 @@ fill_result(struct json_object *result)
 	json_object_put(record);
 }
 
-struct event *
-mend_results(const struct event *ev, const bool *pick, size_t n)
+bool
+mend_list_open(struct mend_list *l, struct event *ev)
 {
-	struct json_object *data, *record = read_again(ev, &data), *all, *picked, *one;
+	struct json_object *data, *record;
+	struct pieces texts = { 0 };
 	size_t i;
 
-	if (record == NULL)
-		return NULL;
-	all = json_get(data, "results");
-	picked = json_object_new_array();
-	for (i = 0; i < n && i < array_length(all); i++) {
-		if (!pick[i])
-			continue;
-		one = json_object_array_get_idx(all, i);
-		fill_result(one);
-		json_object_array_add(picked, json_object_get(one));
+	*l = (struct mend_list){ .ev = ev };
+	if (!quick_list(ev, "results", &texts)) {
+		record = read_again(ev, &data);
+		if (record == NULL)
+			return false;
+		l->ev = write_event(ev, record);
+		l->owned = true;
+		if (!quick_list(l->ev, "results", &texts))
+			texts.n = 0;
 	}
-	json_object_object_add(data, "results", picked);
-	return write_event(ev, record);
+	l->n = texts.n;
+	l->items = xcalloc(l->n + 1, sizeof(l->items[0]));
+	for (i = 0; i < l->n; i++)
+		l->items[i].text = texts.items[i];
+	pieces_release(&texts);
+	return l->n > 0;
 }
 
-struct json_object *
-mend_result_record(const struct event *ev)
+void
+mend_list_release(struct mend_list *l)
 {
-	struct json_object *data, *record = read_again(ev, &data);
+	if (l->owned)
+		event_free(l->ev);
+	free(l->items);
+	*l = (struct mend_list){ .ev = NULL };
+}
 
-	if (record != NULL)
-		fill_result(data);
-	return record;
+static void
+add_filled(struct buf *out, const struct piece *text)
+{
+	struct json_object *result = NULL;
+
+	json_parse(&result, text->p, text->len, NULL);
+	fill_result(result);
+	json_write(out, result, JSON_PYTHON);
+	json_object_put(result);
+}
+
+struct event *
+mend_results(const struct mend_list *l, size_t from, size_t to, size_t place)
+{
+	const char *first = l->items[0].text.p, *end = l->ev->line + l->ev->len;
+	const struct piece *last = &l->items[l->n - 1].text, *text;
+	struct buf line = BUF_INIT;
+	bool any = false;
+	size_t i;
+
+	buf_add(&line, l->ev->line, (size_t)(first - l->ev->line));
+	for (i = from; i < to; i++) {
+		if (l->items[i].place != place)
+			continue;
+		text = &l->items[i].text;
+		buf_adds(&line, any ? ", " : "");
+		if (l->items[i].blank)
+			add_filled(&line, text);
+		else
+			buf_add(&line, text->p, text->len);
+		any = true;
+	}
+	buf_add(&line, last->p + last->len, (size_t)(end - (last->p + last->len)));
+	return made_of(l->ev, &line);
+}
+
+/* {"__event__": TYPE, then the members of its data. */
+static bool
+listed_as_written(struct buf *list, const struct event *result)
+{
+	const char *data = result->line + result->data_at + 1, *end = result->line + result->data_at + result->data_len, *why;
+	struct json_peek peek;
+	size_t at;
+
+	if (!quick_result(result) || event_check(result, NULL) < 0 || json_scan(result->line, result->len, &peek, &at, &why) < 0 ||
+	    peek.type == NULL)
+		return false;
+	data += strspn(data, " \t\r");
+	buf_adds(list, "{\"__event__\": ");
+	buf_add(list, peek.type - 1, peek.type_len + 2);
+	buf_adds(list, ", ");
+	buf_add(list, data, (size_t)(end - data));
+	return true;
+}
+
+bool
+mend_listed(struct buf *list, const struct event *result)
+{
+	struct json_object *data, *record;
+
+	if (listed_as_written(list, result))
+		return true;
+	record = read_again(result, &data);
+	if (record == NULL)
+		return false;
+	fill_result(data);
+	build_listed(list, record);
+	json_object_put(record);
+	return true;
 }
 
 /* A copy that can be changed. */

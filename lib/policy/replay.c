@@ -1,8 +1,8 @@
 #include "policy/replay.h"
 
 #include "base/alloc.h"
+#include "event/quick.h"
 #include "policy/idset.h"
-#include "policy/quick.h"
 
 #include <stdlib.h>
 
@@ -17,27 +17,20 @@ provides(const struct event *ev)
 int
 replay_ids(struct event *ev, event_id_fn *fn, void *arg, struct err *e)
 {
-	struct pieces ids = { 0 }, names = { 0 };
-	unsigned flags = ev->type->flags;
-	bool was_parsed = ev->parsed != NULL, sure = false;
+	struct pieces ids = { 0 };
+	bool was_parsed = ev->parsed != NULL;
 	size_t i;
 	int rc = 0;
 
-	if (!was_parsed && (flags & EV_RESPONSE))
-		sure = quick_response(ev, &ids, &names);
-	else if (!was_parsed && (flags & EV_RESULTS))
-		sure = quick_results(ev, &ids);
-	else if (!was_parsed && (flags & (EV_CALLS | EV_CALL | EV_RESULT)))
-		sure = quick_ids(ev, flags, &ids);
-	for (i = 0; sure && i < ids.n; i++)
-		fn(arg, ids.items[i].p, ids.items[i].len);
-	if (!sure) {
+	if (!was_parsed && quick_ids(ev, &ids)) {
+		for (i = 0; i < ids.n; i++)
+			fn(arg, ids.items[i].p, ids.items[i].len);
+	} else {
 		rc = event_ids(ev, fn, arg, e);
 		if (!was_parsed)
 			event_forget(ev);
 	}
 	pieces_release(&ids);
-	pieces_release(&names);
 	return rc;
 }
 

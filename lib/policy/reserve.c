@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "policy/mend.h"
+#include "policy/replay.h"
 
 #include <stdlib.h>
 
@@ -77,39 +78,50 @@ close_response(struct reserve *r)
 	return owes;
 }
 
+static void
+note_foreign(void *arg, const char *id, size_t len)
+{
+	struct reserve *r = arg;
+
+	r->foreign |= call_of(r, id, len) == NULL;
+}
+
+static void
+note_answer(void *arg, const char *id, size_t len)
+{
+	call_of(arg, id, len)->answered = true;
+}
+
 /* A container that has results of other responses as well may go with those: then it answers none. */
 static void
-take_results(struct reserve *r, struct json_object *results, size_t n)
+take_results(struct reserve *r, struct event *ev)
 {
-	struct reserve_call *call;
-	const char *id;
-	size_t i, len;
-
-	for (i = 0; i < n; i++) {
-		id = json_get_text(json_object_array_get_idx(results, i), "parent_id", &len);
-		if (id != NULL && len > 0 && call_of(r, id, len) == NULL)
-			return;
-	}
-	for (i = 0; i < n; i++) {
-		id = json_get_text(json_object_array_get_idx(results, i), "parent_id", &len);
-		call = call_of(r, id, len);
-		if (call != NULL)
-			call->answered = true;
-	}
+	r->foreign = false;
+	replay_ids(ev, note_foreign, r, NULL);
+	if (!r->foreign)
+		replay_ids(ev, note_answer, r, NULL);
 }
 
 static int64_t
-results_placeholders(const struct reserve *r, struct json_object *results, size_t n)
+results_placeholders(const struct reserve *r, struct event *ev)
 {
+	struct pieces ids = { 0 };
+	struct mend_list l = { .n = 0 };
 	struct json_object *one;
 	int64_t tokens = 0;
 	size_t i;
 
-	for (i = 0; i < n; i++) {
-		one = json_object_array_get_idx(results, i);
+	if (!quick_results(ev, &ids))
+		mend_list_open(&l, ev);
+	for (i = 0; i < l.n; i++) {
+		one = NULL;
+		json_parse(&one, l.items[i].text.p, l.items[i].text.len, NULL);
 		if (mend_blank_result(one))
 			tokens += mend_result_tokens(one, r->chars);
+		json_object_put(one);
 	}
+	mend_list_release(&l);
+	pieces_release(&ids);
 	return tokens;
 }
 
@@ -141,33 +153,29 @@ open_builtin(void *arg, const char *id, size_t len)
 int64_t
 reserve_step(struct reserve *r, struct event *ev, int64_t number, struct reserved *closed)
 {
-	struct json_object *data = event_data(ev, NULL), *results;
 	unsigned flags = ev->type->flags;
-	size_t n;
 
 	*closed = (struct reserved){ -1, 0 };
-	if ((flags & EV_RESPONSE) && mend_blank_response(data))
+	if ((flags & EV_RESPONSE) && mend_says_nothing(ev))
 		return 0;	/* it is not sent */
 	if (flags & (EV_REQUEST | EV_SUMMARY | EV_RESPONSE))
 		*closed = close_response(r);
 	if (flags & EV_RESPONSE) {
 		r->response = number;
-		event_ids(ev, open_call, r, NULL);
+		replay_ids(ev, open_call, r, NULL);
 	}
 	if (flags & (EV_REQUEST | EV_SUMMARY))
 		idset_reset(&r->builtin);
 	if (flags & EV_BUILTIN_CALL)
-		event_ids(ev, open_builtin, r, NULL);
+		replay_ids(ev, open_builtin, r, NULL);
 	if (flags & EV_REQUEST)
-		return mend_blank_request(data) ? mend_request_tokens(r->chars) : 0;
+		return mend_says_nothing(ev) ? mend_request_tokens(r->chars) : 0;
 	if (flags & EV_RESULT)
-		return take_result(r, data);
+		return take_result(r, event_data(ev, NULL));
 	if ((flags & EV_RESULTS) == 0)
 		return 0;
-	results = json_get(data, "results");
-	n = json_object_is_type(results, json_type_array) ? json_object_array_length(results) : 0;
-	take_results(r, results, n);
-	return results_placeholders(r, results, n);
+	take_results(r, ev);
+	return results_placeholders(r, ev);
 }
 
 struct reserved

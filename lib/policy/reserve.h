@@ -18,6 +18,7 @@ struct reserve {
 	struct reserve_call *calls;
 	struct idset builtin;	/* ids of the builtin calls since the last request: their results are sent as they are */
 	size_t cap;
+	bool foreign;		/* a result of the container at hand is of no call of it */
 };
 
 struct reserved {		/* what the response with this number needs beside its own tokens; number -1: nothing */

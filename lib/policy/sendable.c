@@ -14,7 +14,6 @@
  * of a tool round. They go with their unit and are left out without it.
  */
 #include "policy/mend.h"
-#include "policy/quick.h"
 #include "policy/spool.h"
 #include "policy/stage.h"
 
@@ -53,13 +52,14 @@ struct late_call {		/* a call that was not answered in time, by its number in se
 	size_t slot, call;		/* NO_SLOT: it got an error result, a result becomes a note */
 };
 
-enum repair { ORPHAN, SECOND, UNANSWERED, MOVED, NOTED, REPAIRS };
+enum repair { ORPHAN, SECOND, UNANSWERED, MOVED, NOTED, EMPTY, REPAIRS };
 static const char *const repair_texts[REPAIRS] = {
 	[ORPHAN] = "result without its call left out",
 	[SECOND] = "second result of a call left out",
 	[UNANSWERED] = "call without a result given an error result",
 	[MOVED] = "late result moved to its call",
 	[NOTED] = "late result turned into a note",
+	[EMPTY] = "event without its content left out",
 };
 
 struct repaired {
@@ -201,50 +201,47 @@ unit_call(const struct unit *u, const char *id, size_t len)
 	return u->active && id != NULL ? idset_find(&u->ids, id, len) : SIZE_MAX;
 }
 
-static struct json_object *
-error_for(const struct unit *u, size_t i)
+static void
+add_error(struct buf *list, const struct unit *u, size_t i)
 {
 	size_t len;
 	const char *id = idset_text(&u->ids, i, &len);
+	struct json_object *error = mend_error(id, len, u->calls[i].name, u->calls[i].name_len);
 
-	return mend_error(id, len, u->calls[i].name, u->calls[i].name_len);
+	build_listed(list, error);
+	json_object_put(error);
 }
 
 /* A container for the calls that are missing: results that came alone, and error results. NULL when there are none. */
 static struct event *
 fill_missing(struct sendable *s, struct unit *u)
 {
-	struct json_object **records = xcalloc(u->missing + 1, sizeof(records[0]));
-	struct buf line = BUF_INIT;
-	struct event *ev = NULL, *first = NULL;
-	size_t i, n = 0, len;
+	struct buf list = BUF_INIT;
+	const struct event *first = NULL;
+	struct event *ev;
+	size_t i, len;
 	char *text;
 
 	for (i = 0; i < u->ids.n; i++) {
 		if (u->calls[i].answered)
 			continue;
-		if (u->calls[i].loose != NULL)
-			records[n] = mend_result_record(u->calls[i].loose);
-		if (records[n] != NULL && first == NULL)
-			first = u->calls[i].loose;
-		if (records[n] == NULL) {
+		buf_adds(&list, list.len > 0 ? ", " : "");
+		if (u->calls[i].loose != NULL && mend_listed(&list, u->calls[i].loose)) {
+			first = first == NULL ? u->calls[i].loose : first;
+		} else {
 			count(s, UNANSWERED, u->line);
-			records[n] = error_for(u, i);
+			add_error(&list, u, i);
 		}
-		n++;
 		u->calls[i].answered = true;
 	}
 	u->missing = 0;
-	if (n > 0) {
-		build_results(&line, records, n);
-		text = buf_detach(&line, &len);
-		ev = event_own(text, len);
-		if (first != NULL)
-			stands_for(ev, first);
-	}
-	for (i = 0; i < n; i++)
-		json_object_put(records[i]);
-	free(records);
+	if (list.len == 0)
+		return NULL;
+	build_container(&list);
+	text = buf_detach(&list, &len);
+	ev = event_own(text, len);
+	if (first != NULL)
+		stands_for(ev, first);
 	return ev;
 }
 
@@ -463,36 +460,6 @@ answer(struct unit *u, size_t i)
 	u->calls[i].answered = true;
 }
 
-struct results {		/* a container being taken apart */
-	struct event *ev;
-	struct json_object *list;
-	size_t n;
-	bool *taken, *one;	/* n each; one: a container with a single result */
-	bool blank;		/* a taken one is */
-	size_t taken_n;
-};
-
-static int
-give_taken(struct sendable *s, struct results *r, struct err *e)
-{
-	if (r->taken_n == 0)
-		return 0;
-	if (r->taken_n == r->n && !r->blank)
-		return forward(s, r->ev, e);
-	return forward_own(s, mend_results(r->ev, r->taken, r->n), e);
-}
-
-/* A copy of the line when it holds just this result, else a container of its own. */
-static struct event *
-container_of_one(struct results *r, size_t i)
-{
-	if (r->n == 1 && !mend_blank_result(json_object_array_get_idx(r->list, 0)))
-		return event_dup(r->ev);
-	memset(r->one, 0, r->n * sizeof(r->one[0]));
-	r->one[i] = true;
-	return mend_results(r->ev, r->one, r->n);
-}
-
 /* A late result becomes a note, which waits until no unit is in its way. */
 static void
 note_late(struct sendable *s, struct late_call *late, struct json_object *result, const struct event *ev)
@@ -505,45 +472,92 @@ note_late(struct sendable *s, struct late_call *late, struct json_object *result
 	event_list_add(&s->notes, note);
 }
 
-/* A late result goes into its slot. */
+/* Where a result of a container goes, when it is not the number of a slot. */
+#define HERE (SIZE_MAX - 1)
+#define NOWHERE SIZE_MAX
+
+/* A result of a container that is late goes into its slot. */
 static void
-move_late(struct sendable *s, struct late_call *late, struct event *container)
+answer_late(struct sendable *s, struct late_call *late, const struct event *container)
 {
 	struct slot *slot = &s->slots[late->slot];
 
 	late->open = false;
 	repair(s, MOVED, container);
 	answer(&slot->unit, late->call);
-	event_list_add(&slot->lines, container);
 	if (slot->unit.missing == 0)
 		s->slots_open--;
 }
 
-static int
-take_results(struct sendable *s, struct results *r, struct err *e)
+static size_t
+place_result(struct sendable *s, struct json_object *result, const struct event *container)
+{
+	struct late_call *late;
+	size_t len = 0;
+	const char *id = json_get_text(result, "parent_id", &len);
+
+	switch (fate_of(s, id, len, &late, container)) {
+	case TAKEN:
+		answer(&s->unit, unit_call(&s->unit, id, len));
+		return HERE;
+	case LATE:
+		if (late->slot != NO_SLOT) {
+			answer_late(s, late, container);
+			return late->slot;
+		}
+		note_late(s, late, result, container);
+		break;
+	case DROPPED:
+		break;
+	}
+	return NOWHERE;
+}
+
+static void
+place_results(struct sendable *s, struct mend_list *l)
 {
 	struct json_object *one;
-	struct late_call *late;
-	const char *id;
-	size_t i, len = 0;
-	enum fate fate;
+	size_t i;
 
-	for (i = 0; i < r->n; i++) {
-		one = json_object_array_get_idx(r->list, i);
-		id = json_get_text(one, "parent_id", &len);
-		fate = fate_of(s, id, len, &late, r->ev);
-		if (fate == TAKEN) {
-			answer(&s->unit, unit_call(&s->unit, id, len));
-			r->taken[i] = true;
-			r->taken_n++;
-			r->blank |= mend_blank_result(one);
-		} else if (fate == LATE && late->slot != NO_SLOT) {
-			move_late(s, late, container_of_one(r, i));
-		} else if (fate == LATE) {
-			note_late(s, late, one, r->ev);
-		}
+	for (i = 0; i < l->n; i++) {
+		one = NULL;
+		json_parse(&one, l->items[i].text.p, l->items[i].text.len, NULL);
+		l->items[i].place = place_result(s, one, l->ev);
+		l->items[i].blank = mend_blank_result(one);
+		json_object_put(one);
 	}
-	return give_taken(s, r, e);
+}
+
+/* All of it goes to this place as it is. */
+static bool
+goes_whole(const struct mend_list *l, size_t place)
+{
+	size_t i;
+
+	for (i = 0; i < l->n; i++)
+		if (l->items[i].place != place || l->items[i].blank)
+			return false;
+	return !l->owned;
+}
+
+/* Results that follow each other and go to one slot stay together. */
+static int
+give_results(struct sendable *s, const struct mend_list *l, struct err *e)
+{
+	size_t i, next, place;
+	bool here = false;
+
+	if (goes_whole(l, HERE))
+		return forward(s, l->ev, e);
+	for (i = 0; i < l->n; i = next) {
+		place = l->items[i].place;
+		for (next = i + 1; next < l->n && l->items[next].place == place; next++)
+			;
+		here |= place == HERE;
+		if (place != HERE && place != NOWHERE)
+			event_list_add(&s->slots[place].lines, goes_whole(l, place) ? event_dup(l->ev) : mend_results(l, i, next, place));
+	}
+	return here ? forward_own(s, mend_results(l, 0, l->n, HERE), e) : 0;
 }
 
 /* Behind a unit that is complete nothing is in the way of a note; behind the last open slot nothing has to wait. */
@@ -556,16 +570,18 @@ after_results(struct sendable *s, struct err *e)
 }
 
 static int
-on_results(struct sendable *s, struct event *ev, struct json_object *data, struct err *e)
+on_results(struct sendable *s, struct event *ev, struct err *e)
 {
-	struct results r = { .ev = ev, .list = json_get(data, "results") };
-	int rc;
+	struct mend_list l;
+	int rc = 0;
 
-	r.n = length(r.list);
-	r.taken = xcalloc(2 * r.n + 1, sizeof(r.taken[0]));
-	r.one = r.taken + r.n;
-	rc = take_results(s, &r, e);
-	free(r.taken);
+	if (mend_list_open(&l, ev)) {
+		place_results(s, &l);
+		rc = give_results(s, &l, e);
+	} else {
+		repair(s, EMPTY, ev);
+	}
+	mend_list_release(&l);
 	return rc < 0 ? rc : after_results(s, e);
 }
 
@@ -628,11 +644,16 @@ begin_request(struct sendable *s, struct err *e)
 static int
 on_request(struct sendable *s, struct event *ev, struct json_object *data, struct err *e)
 {
+	struct event *mended;
+
 	if (begin_request(s, e) < 0)
 		return -1;
-	if ((ev->type->flags & EV_REQUEST) && mend_blank_request(data))
-		return forward_own(s, mend_request(ev), e);
-	return forward(s, ev, e);
+	if ((ev->type->flags & EV_REQUEST) == 0 || !mend_blank_request(data))
+		return forward(s, ev, e);
+	mended = mend_request(ev);
+	if (mended == NULL)
+		repair(s, EMPTY, ev);
+	return forward_own(s, mended, e);
 }
 
 static void
@@ -737,8 +758,6 @@ route(struct sendable *s, struct event *ev, unsigned flags, struct json_object *
 		return on_request(s, ev, data, e);
 	if (flags & EV_RESPONSE)
 		return on_response(s, ev, data, e);
-	if (flags & EV_RESULTS)
-		return on_results(s, ev, data, e);
 	if (flags & EV_RESULT)
 		return on_result(s, ev, data, e);
 	if (flags & EV_BUILTIN_CALL)
@@ -785,7 +804,7 @@ is_first_loose(struct unit *u, const struct event *ev, struct pieces *ids)
 {
 	size_t i;
 
-	if (!quick_ids(ev, EV_RESULT, ids) || (i = unit_call(u, ids->items[0].p, ids->items[0].len)) == SIZE_MAX || u->calls[i].loose != NULL)
+	if (!quick_ids(ev, ids) || ids->n != 1 || (i = unit_call(u, ids->items[0].p, ids->items[0].len)) == SIZE_MAX || u->calls[i].loose != NULL)
 		return false;
 	u->calls[i].loose = event_dup(ev);
 	return true;
@@ -833,7 +852,7 @@ pass(struct sendable *s, struct event *ev, unsigned flags, struct err *e)
 			return 0;
 	} else if (flags & EV_BUILTIN_CALL) {
 		return 0;
-	} else if (!quick_ids(ev, flags, &s->ids) || !all_announced(&s->unit, &s->ids)) {
+	} else if (!quick_ids(ev, &s->ids) || !all_announced(&s->unit, &s->ids)) {
 		return 0;
 	}
 	return rc < 0 || forward(s, ev, e) < 0 ? -1 : 1;
@@ -861,6 +880,8 @@ sendable_event(struct stage *stage, struct event *ev, struct err *e)
 	rc = ev->parsed == NULL ? pass(s, ev, flags, e) : 0;
 	if (rc != 0)
 		return rc < 0 ? -1 : 0;
+	if (flags & EV_RESULTS)
+		return event_check(ev, &why) < 0 ? chain_bad(stage->chain, ev, &why, e) : on_results(s, ev, e);
 	data = event_data(ev, &why);
 	if (data == NULL)
 		return chain_bad(stage->chain, ev, &why, e);

@@ -1,8 +1,8 @@
 #include "policy/tail.h"
 
 #include "base/alloc.h"
+#include "event/quick.h"
 #include "event/render.h"
-#include "policy/quick.h"
 
 #include <stdlib.h>
 
@@ -88,8 +88,10 @@ tail_enough(struct tail_count *c, struct event *ev)
 
 	if (c->kept_only && (flags & EV_KEPT) == 0)	/* a HaltEvent passes, too, but does not count */
 		return false;
-	if (need->budget && counted)
-		weight = c->at_least ? quick_tokens_at_least(ev, need->chars_per_token) : event_tokens(ev, need->chars_per_token, NULL);
+	if (need->budget && counted && !c->at_least)
+		weight = event_tokens(ev, need->chars_per_token, NULL);
+	else if (need->budget && counted && !quick_tokens(ev, need->chars_per_token, &weight))
+		weight = 0;
 	if (weight < 0)
 		return false;
 	c->weight += weight;

@@ -16,7 +16,6 @@
 #include "base/alloc.h"
 #include "event/render.h"
 #include "policy/mend.h"
-#include "policy/quick.h"
 #include "policy/replay.h"
 #include "policy/reserve.h"
 #include "policy/tail.h"
@@ -69,7 +68,6 @@ struct window {
 	/* What must be sent (a budget beyond AG2): the prompts, the last request, and everything from must on. */
 	int64_t prompt_tokens, last_request, last_request_weight, must;
 	struct reserve reserve;		/* for what is sent beside the events */
-	struct pieces ids, names;	/* of the response at hand */
 	struct large largest_prompt, largest_summary, largest_request, largest_turn;
 };
 
@@ -129,9 +127,9 @@ says_nothing(struct window *w, struct event *ev)
 {
 	bool was_parsed = ev->parsed != NULL, blank;
 
-	if (w->as_ag2 || (ev->type->flags & EV_RESPONSE) == 0 || (!was_parsed && quick_response(ev, &w->ids, &w->names)))
+	if (w->as_ag2 || (ev->type->flags & EV_RESPONSE) == 0)
 		return false;
-	blank = mend_blank_response(event_data(ev, NULL));
+	blank = mend_says_nothing(ev);
 	if (!was_parsed)
 		event_forget(ev);
 	return blank;
@@ -717,8 +715,6 @@ window_free(struct stage *s)
 	event_free(w->summary.r.event);
 	event_free(w->request.r.event);
 	reserve_release(&w->reserve);
-	pieces_release(&w->ids);
-	pieces_release(&w->names);
 	free(w->items);
 	free(w->halts);
 	free(w->waiting);

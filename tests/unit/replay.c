@@ -227,7 +227,7 @@ broken_content(void)
 	bool keep[2];
 	size_t cut = 0;
 
-	add_line(&l, "{\"type\": \"ToolResultsEvent\", \"data\": {\"results\": [nonsense]}}");
+	add_line(&l, "{\"type\": \"ToolResultsEvent\", \"data\": {\"results\": [{\"parent_id\": \"a\\q\"}]}}");
 	all = walk_all(&l);
 	ok(replay_prune(all, 1, 0, keep, &e) == -1 && e.code == ERR_DATA, "broken content is an error: %s", e.msg);
 	ok(replay_span(all, 1, &cut, keep, NULL, NULL, NULL) == -1, "... for span, too");

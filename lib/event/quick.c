@@ -1,6 +1,8 @@
-#include "policy/quick.h"
+#include "event/quick.h"
 
 #include "base/alloc.h"
+#include "base/utf8.h"
+#include "event/render.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -197,22 +199,77 @@ quick_request(const struct event *ev)
 
 /* ---- ids ---- */
 
-/* A string that is not empty and has no escapes goes to the pieces. */
+static void
+add_piece(struct pieces *pieces, const char *p, size_t len)
+{
+	pieces->items = xgrow(pieces->items, pieces->n, &pieces->cap, sizeof(pieces->items[0]));
+	pieces->items[pieces->n++] = (struct piece){ p, len };
+}
+
+static const char nested[] = "[]";	/* in a path: each element of an array */
+
+struct path {
+	const char *const *keys;	/* ends with NULL: there is an id */
+	struct pieces *ids;
+};
+
+/* What lies elsewhere than the path says, and an id that is empty or no string, is none. */
+static const char *
+follow(void *arg, const char *p, const char *end)
+{
+	const struct path *path = arg;
+	struct path rest = { path->keys + 1, path->ids };
+	struct member m = { .read = follow, .arg = &rest };
+	const char *behind;
+
+	if (path->keys[0] == nested)
+		return *p == '[' ? read_array(follow, &rest, p, end) : skip_value(NULL, p, end);
+	if (path->keys[0] != NULL) {
+		m.key = path->keys[0];
+		m.len = strlen(m.key);
+		return *p == '{' ? read_object(&m, 1, p, end) : skip_value(NULL, p, end);
+	}
+	if (*p != '"')
+		return skip_value(NULL, p, end);
+	behind = skip_plain(p, end);
+	if (behind != NULL && behind - p > 2)
+		add_piece(path->ids, p + 1, (size_t)(behind - p) - 2);
+	return behind;
+}
+
+bool
+quick_ids(const struct event *ev, struct pieces *ids)
+{
+	static const char *const of_response[] = { "tool_calls", "calls", nested, "id", NULL }, *const of_calls[] = { "calls", nested, "id", NULL },
+	    *const of_call[] = { "id", NULL }, *const of_results[] = { "results", nested, "parent_id", NULL }, *const of_result[] = { "parent_id", NULL };
+	const char *data = ev->line + ev->data_at, *end = data + ev->data_len;
+	unsigned flags = ev->type->flags;
+	struct path path = { .ids = ids };
+
+	ids->n = 0;
+	if ((flags & (EV_RESPONSE | EV_CALLS | EV_CALL | EV_RESULTS | EV_RESULT)) == 0)
+		return true;
+	path.keys = flags & EV_RESPONSE ? of_response : flags & EV_CALLS ? of_calls : flags & EV_RESULTS ? of_results :
+	    flags & EV_RESULT ? of_result : of_call;
+	return ev->data_len > 0 && follow(&path, data, end) == end;
+}
+
+/* A string that is not empty and has no escapes goes to the pieces, where there are some. */
 static const char *
 read_id(void *arg, const char *p, const char *end)
 {
-	struct pieces *ids = arg;
 	const char *behind = skip_plain(p, end);
 
 	if (behind == NULL || behind - p < 3)
 		return NULL;
-	ids->items = xgrow(ids->items, ids->n, &ids->cap, sizeof(ids->items[0]));
-	ids->items[ids->n++] = (struct piece){ p + 1, (size_t)(behind - p) - 2 };
+	if (arg != NULL)
+		add_piece(arg, p + 1, (size_t)(behind - p) - 2);
 	return behind;
 }
 
 struct calls {
-	struct pieces *ids, *names;	/* names may be NULL */
+	struct pieces *ids, *names;
+	size_t n;
 };
 
 static const char *
@@ -221,8 +278,9 @@ read_call(void *arg, const char *p, const char *end)
 	struct calls *c = arg;
 	struct member m[] = { MEMBER("id", read_id, c->ids), MEMBER("name", read_id, c->names) };
 
-	p = read_object(m, c->names != NULL ? 2 : 1, p, end);
-	return m[0].seen && (c->names == NULL || m[1].seen) ? p : NULL;
+	c->n++;
+	p = read_object(m, COUNT(m), p, end);
+	return m[0].seen && m[1].seen ? p : NULL;
 }
 
 static const char *
@@ -268,11 +326,12 @@ bool
 quick_response(const struct event *ev, struct pieces *ids, struct pieces *names)
 {
 	struct message message = { false };
-	struct calls calls = { ids, names };
+	struct calls calls = { ids, names, 0 };
 	struct member m[] = { MEMBER("message", read_message, &message), MEMBER("tool_calls", read_tool_calls, &calls) };
 
-	ids->n = names->n = 0;
-	return read_data(ev, m, COUNT(m)) && (ids->n > 0 || message.has_text);
+	if (ids != NULL)
+		ids->n = names->n = 0;
+	return read_data(ev, m, COUNT(m)) && (calls.n > 0 || message.has_text);
 }
 
 static const char *
@@ -291,6 +350,14 @@ read_result(void *arg, const char *p, const char *end)
 
 	p = read_object(m, COUNT(m), p, end);
 	return m[0].seen ? p : NULL;
+}
+
+bool
+quick_result(const struct event *ev)
+{
+	struct member m[] = { MEMBER("result", read_result, NULL) };
+
+	return read_data(ev, m, COUNT(m)) && m[0].seen;
 }
 
 static const char *
@@ -317,17 +384,29 @@ quick_results(const struct event *ev, struct pieces *ids)
 	return read_data(ev, m, COUNT(m)) && ids->n > 0;
 }
 
-bool
-quick_ids(const struct event *ev, unsigned flags, struct pieces *ids)
+static const char *
+take_element(void *arg, const char *p, const char *end)
 {
-	struct calls calls = { ids, NULL };
-	struct member container[] = { MEMBER("calls", read_calls, &calls) };
-	struct member one[] = { flags & EV_RESULT ? (struct member)MEMBER("parent_id", read_id, ids) : (struct member)MEMBER("id", read_id, ids) };
+	const char *behind = skip_value(NULL, p, end);
 
-	ids->n = 0;
-	if (flags & EV_CALLS)
-		return read_data(ev, container, COUNT(container)) && container[0].seen;
-	return read_data(ev, one, COUNT(one)) && one[0].seen;
+	if (behind != NULL)
+		add_piece(arg, p, (size_t)(behind - p));
+	return behind;
+}
+
+static const char *
+read_list(void *arg, const char *p, const char *end)
+{
+	return read_array(take_element, arg, p, end);
+}
+
+bool
+quick_list(const struct event *ev, const char *key, struct pieces *elements)
+{
+	struct member m[] = { { key, strlen(key), read_list, elements, false } };
+
+	elements->n = 0;
+	return read_data(ev, m, COUNT(m)) && m[0].seen;
 }
 
 /* ---- sizes ---- */
@@ -335,46 +414,98 @@ quick_ids(const struct event *ev, unsigned flags, struct pieces *ids)
 struct size {
 	int chars;
 	int64_t tokens;
+	int64_t points, ascii;	/* of the text at hand: code points, and how many of them are ASCII */
 };
 
-/* The second half of an escaped pair of surrogates, with its u at p. */
-static bool
-is_second_half(const char *p, const char *end)
+static void
+count_plain(struct size *size, const char *p, size_t len)
 {
-	return end - p > 5 && (p[1] == 'd' || p[1] == 'D') && strchr("cdefCDEF", p[2]) != NULL;
+	size_t i;
+
+	size->points += (int64_t)utf8_count(p, len);
+	for (i = 0; size->chars == CHARS_AUTO && i < len; i++)
+		size->ascii += (unsigned char)p[i] < 0x80;
 }
 
-/* Code points of a string: an escape is one, a pair of surrogates too. */
-static const char *
-weigh_string(void *arg, const char *p, const char *end)
+/* Whether an escape at p is \uDX.., X between the two. */
+static bool
+is_half(const char *p, const char *end, char from, char to)
 {
-	struct size *size = arg;
-	const char *behind = skip_value(NULL, p, end);
-	int64_t points = 0;
+	return end - p >= 6 && p[0] == '\\' && p[1] == 'u' && (p[2] | 0x20) == 'd' && (p[3] | 0x20) >= from && (p[3] | 0x20) <= to;
+}
 
-	if (behind == NULL || *p != '"')
-		return behind;
-	for (p++; p < behind - 1; p++) {
-		if (*p != '\\') {
-			points += ((unsigned char)*p & 0xc0) != 0x80;
-		} else if (p[1] == 'u') {
-			points += !is_second_half(p + 1, behind);
-			p += 5;
-		} else {
-			points++;
-			p++;
-		}
+/* One code point, a pair of surrogates too. Returns what is behind it, NULL when it is none. */
+static const char *
+count_escape(struct size *size, const char *p, const char *end)
+{
+	size->points++;
+	if (end - p < (p[1] == 'u' ? 6 : 2))
+		return NULL;
+	if (p[1] != 'u') {
+		size->ascii++;
+		return p + 2;
 	}
-	size->tokens += points / size->chars;
+	if ((is_half(p, end, '8', '9') || is_half(p, end, 'a', 'b')) && is_half(p + 6, end, 'c', 'f'))
+		return p + 12;
+	size->ascii += p[2] == '0' && p[3] == '0' && p[4] < '8';
+	return p + 6;
+}
+
+/* Adds a string to the text at hand. */
+static const char *
+count_string(void *arg, const char *p, const char *end)
+{
+	const char *behind = *p == '"' ? skip_value(NULL, p, end) : NULL, *escape;
+
+	if (behind == NULL)
+		return NULL;
+	end = behind - 1;
+	p++;
+	while (p != NULL && (escape = memchr(p, '\\', (size_t)(end - p))) != NULL) {
+		count_plain(arg, p, (size_t)(escape - p));
+		p = count_escape(arg, escape, end);
+	}
+	if (p == NULL)
+		return NULL;
+	count_plain(arg, p, (size_t)(end - p));
 	return behind;
 }
 
+/* The text at hand is whole. */
+static void
+weigh(struct size *size)
+{
+	size->tokens += size->chars == CHARS_AUTO ? size->ascii / CHARS_PER_TOKEN + size->points - size->ascii : size->points / size->chars;
+	size->points = size->ascii = 0;
+}
+
+static const char *
+weigh_string(void *arg, const char *p, const char *end)
+{
+	p = count_string(arg, p, end);
+	weigh(arg);
+	return p;
+}
+
+static const char *
+read_class(void *arg, const char *p, const char *end)
+{
+	const char *behind = skip_plain(p, end);
+
+	if (behind != NULL)
+		*(const struct event_type **)arg = event_type_find(p + 1, (size_t)(behind - p) - 2);
+	return behind;
+}
+
+/* Only texts; the cost of others is not in their length. */
 static const char *
 weigh_part(void *arg, const char *p, const char *end)
 {
-	struct member m[] = { MEMBER("content", weigh_string, arg) };
+	const struct event_type *class = NULL;
+	struct member m[] = { MEMBER("__event__", read_class, &class), MEMBER("content", weigh_string, arg) };
 
-	return read_object(m, COUNT(m), p, end);
+	p = read_object(m, COUNT(m), p, end);
+	return class != NULL && strcmp(class->last, "TextInput") == 0 && m[1].seen ? p : NULL;
 }
 
 static const char *
@@ -416,28 +547,75 @@ weigh_results(void *arg, const char *p, const char *end)
 static const char *
 weigh_message(void *arg, const char *p, const char *end)
 {
-	return is_null(p, end) ? p + 4 : weigh_part(arg, p, end);
+	struct member m[] = { MEMBER("content", weigh_string, arg) };
+
+	return is_null(p, end) ? p + 4 : read_object(m, COUNT(m), p, end);
 }
 
-int64_t
-quick_tokens_at_least(const struct event *ev, int chars_per_token)
+/* NAME(ARGUMENTS) */
+static const char *
+weigh_call(void *arg, const char *p, const char *end)
 {
-	struct size size = { chars_per_token > 0 ? chars_per_token : 4, 0 };
-	unsigned flags = ev->type->flags;
-	struct member m[] = { MEMBER("parts", weigh_parts, &size) };
+	struct member m[] = { MEMBER("name", count_string, arg), MEMBER("arguments", count_string, arg) };
 
-	if (flags & EV_RESULTS)
-		m[0] = (struct member)MEMBER("results", weigh_results, &size);
+	p = read_object(m, COUNT(m), p, end);
+	count_plain(arg, "()", 2);
+	weigh(arg);
+	return m[0].seen && m[1].seen ? p : NULL;
+}
+
+static const char *
+weigh_calls(void *arg, const char *p, const char *end)
+{
+	return is_null(p, end) ? p + 4 : read_array(weigh_call, arg, p, end);
+}
+
+static const char *
+weigh_tool_calls(void *arg, const char *p, const char *end)
+{
+	struct member m[] = { MEMBER("calls", weigh_calls, arg) };
+
+	return is_null(p, end) ? p + 4 : read_object(m, COUNT(m), p, end);
+}
+
+/* Who has files is for who parses. */
+static const char *
+read_no_files(void *arg, const char *p, const char *end)
+{
+	struct pieces none = { 0 };
+
+	p = is_null(p, end) ? p + 4 : read_array(take_element, &none, p, end);
+	if (none.n > 0)
+		p = NULL;
+	pieces_release(&none);
+	return p;
+}
+
+bool
+quick_tokens(const struct event *ev, int chars_per_token, int64_t *tokens)
+{
+	struct size size = { .chars = chars_per_token };
+	struct member request[] = { MEMBER("parts", weigh_parts, &size) }, results[] = { MEMBER("results", weigh_results, &size) },
+	    response[] = { MEMBER("message", weigh_message, &size), MEMBER("tool_calls", weigh_tool_calls, &size), MEMBER("files", read_no_files, NULL) },
+	    other[] = { MEMBER("content", weigh_string, &size) };
+	unsigned flags = ev->type->flags;
+	bool sure;
+
+	if (flags & EV_REQUEST)
+		sure = read_data(ev, request, COUNT(request));
+	else if (flags & EV_RESULTS)
+		sure = read_data(ev, results, COUNT(results));
 	else if (flags & EV_RESPONSE)
-		m[0] = (struct member)MEMBER("message", weigh_message, &size);
-	else if ((flags & EV_REQUEST) == 0)
-		return 0;
-	return read_data(ev, m, COUNT(m)) ? size.tokens : 0;
+		sure = read_data(ev, response, COUNT(response));
+	else
+		sure = (flags & EV_UNKNOWN) == 0 && read_data(ev, other, COUNT(other)) && other[0].seen;
+	*tokens = size.tokens;
+	return sure;
 }
 
 void
-pieces_release(struct pieces *ids)
+pieces_release(struct pieces *pieces)
 {
-	free(ids->items);
-	*ids = (struct pieces){ 0 };
+	free(pieces->items);
+	*pieces = (struct pieces){ 0 };
 }
