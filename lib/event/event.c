@@ -1,4 +1,4 @@
-#include "event/event.h"
+#include "event/quick.h"
 
 #include "base/alloc.h"
 
@@ -149,13 +149,27 @@ id_of(struct json_object *data, const char *key, event_id_fn *fn, void *arg)
 		fn(arg, id, len);
 }
 
+/* Without parsing, where that is certain. */
+static bool
+ids_as_written(const struct event *ev, event_id_fn *fn, void *arg)
+{
+	struct pieces ids = { 0 };
+	bool sure = ev->parsed == NULL && quick_ids(ev, &ids) && event_check(ev, NULL) == 0;
+	size_t i;
+
+	for (i = 0; sure && i < ids.n; i++)
+		fn(arg, ids.items[i].p, ids.items[i].len);
+	pieces_release(&ids);
+	return sure;
+}
+
 int
 event_ids(struct event *ev, event_id_fn *fn, void *arg, struct err *e)
 {
 	struct json_object *data;
 	unsigned flags = ev->type->flags;
 
-	if ((flags & (EV_RESPONSE | EV_CALLS | EV_CALL | EV_RESULTS | EV_RESULT)) == 0)
+	if ((flags & (EV_RESPONSE | EV_CALLS | EV_CALL | EV_RESULTS | EV_RESULT)) == 0 || ids_as_written(ev, fn, arg))
 		return 0;
 	data = event_data(ev, e);
 	if (data == NULL)

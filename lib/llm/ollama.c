@@ -7,6 +7,8 @@
 
 #include "base/alloc.h"
 
+#include <stdlib.h>
+
 #define NAME "ollama"
 
 /* ---- the request ---- */
@@ -14,7 +16,7 @@
 struct body {
 	const struct llm_request *r;
 	struct buf *out;
-	struct json_object *called;	/* the ids of the last response's calls, in their order */
+	struct json_object *called;	/* by the ids of the last response's calls: their places */
 };
 
 static int
@@ -83,12 +85,16 @@ tool_call(struct buf *out, struct json_object *call, bool as_ag2)
 static void
 note_called(struct body *b, struct json_object *calls, size_t n)
 {
+	const char *id;
 	size_t i;
 
 	json_object_put(b->called);
-	b->called = json_object_new_array();
-	for (i = 0; i < n; i++)
-		json_object_array_add(b->called, json_object_get(json_get(json_object_array_get_idx(calls, i), "id")));
+	b->called = json_object_new_object();
+	for (i = 0; i < n; i++) {
+		id = json_get_text(json_object_array_get_idx(calls, i), "id", NULL);
+		if (id != NULL && json_get(b->called, id) == NULL)
+			json_object_object_add(b->called, id, json_object_new_int64((int64_t)i));
+	}
 }
 
 static int
@@ -129,16 +135,26 @@ result(struct body *b, struct json_object *result, struct err *e)
 	return rc;
 }
 
-/* Where the call is that a result answers; behind all of them when it is none of these. */
-static size_t
+struct placed {
+	int64_t place;		/* where the call is that it answers; behind all of them when it is none of these */
+	size_t i;
+};
+
+static int64_t
 place_of(const struct body *b, struct json_object *result)
 {
-	struct json_object *id = json_get(result, "parent_id");
-	size_t i, n = json_count(b->called);
+	const char *id = json_get_text(result, "parent_id", NULL);
+	struct json_object *place = id != NULL ? json_get(b->called, id) : NULL;
 
-	for (i = 0; i < n && !json_object_equal(json_object_array_get_idx(b->called, i), id); i++)
-		;
-	return i;
+	return place != NULL ? json_object_get_int64(place) : INT64_MAX;
+}
+
+static int
+by_place(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+
+	return x->place != y->place ? (x->place > y->place) - (x->place < y->place) : (x->i > y->i) - (x->i < y->i);
 }
 
 /* Tools that ran side by side end in any order. */
@@ -146,13 +162,16 @@ static int
 results(void *arg, struct json_object *const *items, size_t n, struct err *e)
 {
 	struct body *b = arg;
-	size_t place, i, last = b->r->as_ag2 ? 0 : json_count(b->called);
+	struct placed *order = xcalloc(n + 1, sizeof(order[0]));
+	size_t i;
 	int rc = 0;
 
-	for (place = 0; rc == 0 && place <= last; place++)
-		for (i = 0; rc == 0 && i < n; i++)
-			if (b->r->as_ag2 || place_of(b, items[i]) == place)
-				rc = result(b, items[i], e);
+	for (i = 0; i < n; i++)
+		order[i] = (struct placed){ b->r->as_ag2 ? 0 : place_of(b, items[i]), i };
+	qsort(order, n, sizeof(order[0]), by_place);
+	for (i = 0; rc == 0 && i < n; i++)
+		rc = result(b, items[order[i].i], e);
+	free(order);
 	return rc;
 }
 

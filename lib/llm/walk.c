@@ -2,6 +2,7 @@
 #include "llm/provider.h"
 
 #include "base/alloc.h"
+#include "event/quick.h"
 #include "llm/origin.h"
 
 #include <stdlib.h>
@@ -150,13 +151,43 @@ loose_result(struct walker *wk, const struct event *ev, struct json_object *data
 	wk->loose[wk->loose_n++] = json_object_get(data);
 }
 
+/* Where they are sent one by one, they are parsed one by one. 1 when that is not possible. */
 static int
-results_container(struct walker *wk, struct json_object *data, struct err *e)
+results_one_by_one(struct walker *wk, const struct event *ev, struct err *e)
 {
-	struct json_object *results = json_get(data, "results"), **items;
-	size_t i, n = json_count(results);
-	int rc;
+	struct pieces texts = { 0 };
+	struct json_object *one = NULL;
+	int rc = ev->parsed == NULL && wk->w->results == NULL && quick_list(ev, "results", &texts) ? event_check(ev, e) : 1;
+	size_t i;
 
+	for (i = 0; rc == 0 && i < texts.n; i++) {
+		rc = json_parse(&one, texts.items[i].p, texts.items[i].len, e);
+		if (wk->r->as_ag2)
+			json_forget_spelling(one);
+		if (rc == 0)
+			rc = give_results(wk, &one, NULL, 1, e);
+		json_object_put(one);
+	}
+	pieces_release(&texts);
+	return rc;
+}
+
+static int
+results_container(struct walker *wk, struct event *ev, struct err *e)
+{
+	struct json_object *data, *results, **items;
+	size_t i, n;
+	int rc = results_one_by_one(wk, ev, e);
+
+	if (rc <= 0)
+		return rc;
+	data = event_data(ev, e);
+	if (data == NULL)
+		return -1;
+	if (wk->r->as_ag2)
+		json_forget_spelling(data);
+	results = json_get(data, "results");
+	n = json_count(results);
 	items = xcalloc(n + 1, sizeof(*items));
 	for (i = 0; i < n; i++)
 		items[i] = json_object_array_get_idx(results, i);
@@ -214,6 +245,8 @@ one_event(struct walker *wk, struct event *ev, struct err *e)
 
 	if (!own && !(flags & (EV_REQUEST | EV_RESPONSE | EV_RESULTS | EV_RESULT | EV_SUMMARY)))
 		return 0;
+	if (!own && (flags & EV_RESULTS))
+		return flush_loose(wk, e) < 0 ? -1 : results_container(wk, ev, e);
 	data = event_data(ev, e);
 	if (data == NULL)
 		return -1;
@@ -225,8 +258,6 @@ one_event(struct walker *wk, struct event *ev, struct err *e)
 	}
 	if (flush_loose(wk, e) < 0 || note_open(wk, ev, e) < 0)
 		return -1;
-	if (!own && (flags & EV_RESULTS))
-		return results_container(wk, data, e);
 	origin_mark(wk->r->origins, wk->event);
 	rc = own ? give_own(wk, ev, data, e) : give_message(wk, ev, data, e);
 	origin_end(wk->r->origins, (flags & EV_RESPONSE) != 0);

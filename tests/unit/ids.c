@@ -29,7 +29,7 @@ compare(const char *line, size_t len)
 	if (quick_ids(&ev, &ids)) {
 		for (i = 0; i < ids.n; i++)
 			add(&quick, ids.items[i].p, ids.items[i].len);
-		rc = event_ids(&ev, add, &parsed, &e) < 0 || (quick.len == parsed.len && memcmp(quick.data, parsed.data, quick.len) == 0) ? 1 : -1;
+		rc = event_data(&ev, &e) == NULL || event_ids(&ev, add, &parsed, &e) < 0 || (quick.len == parsed.len && memcmp(quick.data, parsed.data, quick.len) == 0) ? 1 : -1;
 	}
 	pieces_release(&ids);
 	event_release(&ev);

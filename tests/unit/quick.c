@@ -35,7 +35,7 @@ static bool
 same_ids(struct event *ev, const struct pieces *got)
 {
 	struct ids want = { .n = 0 };
-	bool same = event_ids(ev, note, &want, NULL) == 0 && want.n == got->n;
+	bool same = event_data(ev, NULL) != NULL && event_ids(ev, note, &want, NULL) == 0 && want.n == got->n;	/* by its values */
 	size_t i;
 
 	for (i = 0; same && i < want.n; i++)
