@@ -129,7 +129,7 @@ log_of() {
 	status=0
 	wait $pid || status=$?
 	status_is 143
-	wait_for 5 not_running "$(cat pid)"
+	wait_for 20 not_running "$(cat pid)"
 }
 
 not_running() {
@@ -137,7 +137,7 @@ not_running() {
 }
 
 @test "a reader that goes away before the answer is complete: SIGPIPE, and the answer is not in the log" {
-	answer_sh 'echo a; n=0; until [ -e gone ] || [ $n -gt 500 ]; do n=$((n + 1)); sleep 0.02; done; echo b; sleep 0.5; echo c'
+	answer_sh 'echo a; n=0; until [ -e gone ] || [ $n -gt 6000 ]; do n=$((n + 1)); sleep 0.02; done; echo b; sleep 0.5; echo c'
 	run bash -c '{ ag2-ask --stream s -m "$1" x; echo $? >status; } | { head -n 1; exec <&-; : >gone; }' - "$MODEL"
 	wait_for 20 test -s status
 	[ "$(cat status)" -eq 141 ] || fail "status $(cat status)"
@@ -207,7 +207,7 @@ not_running() {
 }
 
 @test "a second turn of the same stream is 75 at once; of another stream it runs; after the first it runs" {
-	answer_sh ': >started; n=0; until [ -e go ] || [ $n -gt 1000 ]; do n=$((n + 1)); sleep 0.02; done; echo one'
+	answer_sh ': >started; n=0; until [ -e go ] || [ $n -gt 6000 ]; do n=$((n + 1)); sleep 0.02; done; echo one'
 	answer_text two
 	answer_text three
 	ag2-ask --stream s -m "$MODEL" x >first 2>&1 &

@@ -11,7 +11,7 @@ setup() {
 	# Nothing of a test may leave this machine.
 	export https_proxy=http://127.0.0.1:1 http_proxy=http://127.0.0.1:1 no_proxy=127.0.0.1
 	over_tls
-	URL=$SCHEME://127.0.0.1:$("$TOOLS/httpd" -d -t 100 "${TLS[@]}" "$TMP/web")/v1
+	URL=$SCHEME://127.0.0.1:$("$TOOLS/httpd" -d -t 600 "${TLS[@]}" "$TMP/web")/v1
 	M=(-m openai:gpt-5 --base-url "$URL")
 }
 
@@ -240,7 +240,7 @@ responses() {
 	same first.timeless second.timeless
 	AG2_REPLAY=tape run -0 ag2-ask -m openai:gpt-5 q </dev/null
 	output_is 'Read Calvino.'
-	"$TOOLS/httpd" -d -t 100 web >/dev/null	# for teardown
+	"$TOOLS/httpd" -d -t 600 web >/dev/null	# for teardown
 }
 
 @test "a tool loop replays, with ids that the server did not give" {
@@ -354,5 +354,5 @@ responses() {
 	diff -r -x .ag2 recorded k
 	AG2_REPLAY=tape run -69 --separate-stderr ag2-ask -c agent.yaml --stream s "another question"
 	[[ "$stderr" = *"recorded '"*"', asked '"* ]] || fail "$stderr"
-	"$TOOLS/httpd" -d -t 100 web >/dev/null	# for teardown
+	"$TOOLS/httpd" -d -t 600 web >/dev/null	# for teardown
 }

@@ -84,10 +84,10 @@ ask() {
 	tool t 'sleep 300 & echo $! >child; echo $$ >self; wait'
 	answer_calls c1 t '{}'
 	answer_text ok
-	run -0 ask --tool ./t --tool-timeout 2 x </dev/null
+	run -0 ask --tool ./t --tool-timeout 5 x </dev/null
 	[[ "$(results 2)" == "ToolErrorEvent|c1|"* ]]
 	for pid in $(cat child self); do
-		wait_for 5 gone "$pid"
+		wait_for 20 gone "$pid"
 	done
 }
 
@@ -105,7 +105,7 @@ gone() {
 	kill -KILL $pid
 	wait $pid 2>/dev/null || true
 	for left in $(cat child self deaf); do
-		wait_for 10 gone "$left"
+		wait_for 20 gone "$left"
 	done
 }
 
@@ -289,7 +289,7 @@ gone() {
 	status=0
 	wait $pid || status=$?
 	status_is 130
-	wait_for 5 gone "$(cat pid)"
+	wait_for 20 gone "$(cat pid)"
 	ag2-store log cat --current s >log
 	events_are log ModelRequest ModelResponse ToolCallsEvent ToolCallEvent
 	run -0 --separate-stderr ask --tool ./t -C

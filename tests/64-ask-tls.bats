@@ -21,7 +21,7 @@ teardown() {
 
 # serve [OPTION...]: the scripts in web/; URL is where.
 serve() {
-	"$TOOLS/httpd" -d -t 60 "$@" "$TMP/web" >/dev/null
+	"$TOOLS/httpd" -d -t 600 "$@" "$TMP/web" >/dev/null
 	PORT=$(cat web/port)
 	URL=https://127.0.0.1:$PORT/v1
 }
@@ -225,7 +225,7 @@ has_h2() {
 proxy() {
 	mkdir proxy
 	printf '%s\n' "$@" >proxy/any
-	"$TOOLS/httpd" -d -t 60 proxy >/dev/null
+	"$TOOLS/httpd" -d -t 600 proxy >/dev/null
 	PROXY=127.0.0.1:$(cat proxy/port)
 }
 

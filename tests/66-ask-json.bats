@@ -10,6 +10,10 @@ setup() {
 	echo '{"type":"object","properties":{"name":{"type":"string"},"age":{"type":"integer"}},"required":["name","age"],"additionalProperties":false}' >person
 }
 
+teardown() {
+	[ ! -e web/pid ] || kill "$(cat web/pid)" 2>/dev/null || true
+}
+
 ask() {
 	ag2-ask -m "$MODEL" --stream s "$@"
 }
@@ -111,10 +115,9 @@ ask() {
 		'data {"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"mark","arguments":"{}"}}]}}]}' \
 		'data {"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}' 'data [DONE]' >web/1
 	printf '%s\n' 'head 200 text/event-stream' 'data {"choices":[{"index":0,"delta":{"content":"It is done"},"finish_reason":"stop"}]}' >web/2
-	"$TOOLS/httpd" -d -t 60 "$TMP/web" >/dev/null
+	"$TOOLS/httpd" -d -t 600 "$TMP/web" >/dev/null
 	export OPENAI_API_KEY=k URL=http://127.0.0.1:$(cat web/port)
 	echo y | script -qec 'ag2-ask -m openai:m --base-url "$URL" --stream s --confirm --tool ./mark q' /dev/null | tr -d '\r' >shown
-	kill "$(cat web/pid)"
 	grep -qx 'Let me look' shown || fail "$(cat shown)"
 	grep -q '^ag2-ask: run mark {}? ' shown || fail "$(cat shown)"
 }

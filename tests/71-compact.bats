@@ -624,7 +624,7 @@ cat >/dev/null
 n=1
 while ! mkdir "call-$n" 2>/dev/null; do n=$((n + 1)); done
 t=0
-until [ -e go ] || [ $t -gt 1000 ]; do sleep 0.02; t=$((t + 1)); done
+until [ -e go ] || [ $t -gt 6000 ]; do sleep 0.02; t=$((t + 1)); done
 echo 'In short.'
 X
 	model="exec:cd $TMP && sh slow.sh"
@@ -669,13 +669,15 @@ meanwhile() {
 	chat 4 >in
 	fill <in
 	slow_model
+	jobs=()
 	for i in 1 2 3; do
 		{ code=0; compact -m "$model" summarize:2 2>"err-$i" || code=$?; echo "$code" >"status-$i"; } 3>&- &
+		jobs+=($!)
 	done
 	wait_for 20 test -d call-1
 	wait_for 20 sh -c 'cat status-* | grep -c 75 | grep -qx 2'
 	touch go
-	wait
+	wait "${jobs[@]}"
 	[ "$(calls)" -eq 1 ]
 	[ "$(summaries)" -eq 1 ]
 	[ "$(cat status-* | sort | tr '\n' ' ')" = "0 75 75 " ]
@@ -691,12 +693,12 @@ meanwhile() {
 @test "a log that is rewritten while a summary is written is left as it is, 75" {
 	chat 4 | fill
 	slow_model
-	{ run compact -m "$model" summarize:2; echo "$status" >status; } 3>&- &
+	{ run compact -m "$model" summarize:2; echo "$status" >status; } 3>&- & job=$!
 	wait_for 20 test -d call-1
 	chat 4 50 >other
 	cp other "$log"
 	touch go
-	wait
+	wait "$job"
 	[ "$(cat status)" -eq 75 ]
 	same other "$log"
 	[ -z "$(find store/log -name '*dropped*')" ]
@@ -706,10 +708,10 @@ meanwhile() {
 	chat 4 | fill
 	cp "$log" before
 	slow_model
-	bash -c "ag2-compact -s '$store' --stream s -i -m '$model' summarize:2 --status-fd 3 3>told & echo \$! >pid; wait \$!; echo \$? >status" 3>&- &
-	wait_for 20 test -d call-1
+	bash -c "ag2-compact -s '$store' --stream s -i -m '$model' summarize:2 --status-fd 3 3>told & echo \$! >pid; wait \$!; echo \$? >status" 3>&- & job=$!
+	wait_for 20 test -d call-1 -a -s pid
 	kill -TERM "$(cat pid)"
-	wait
+	wait "$job"
 	[ "$(cat status)" -eq 143 ]
 	same before "$log"
 	[ "$(types told)" = "CompactionStarted CompactionFailed " ]

@@ -496,7 +496,7 @@ slow_model() {
 		#!/bin/sh
 		jq -rs '.[-1].data.parts[0].content' >'$TMP/in.'\$\$
 		mv '$TMP/in.'\$\$ '$TMP/prompt.'\$\$
-		for i in \$(seq 1000); do [ -e '$TMP/go' ] || sleep 0.02; done
+		for i in \$(seq 6000); do [ -e '$TMP/go' ] || sleep 0.02; done
 		echo done
 	END
 }

@@ -149,10 +149,10 @@ X
 	chmod +x spy
 	export AG2_ASK=$TMP/spy
 	agent 'aggregate: {strategy: working_memory, model: "exec:echo own"}' 'aggregate_trigger: {on_end: true}'
-	ask --timeout 7.5 --retries 0 one
-	[ "$(sort limits | paste -sd ' ')" = "AG2_RETRIES=0 AG2_TIMEOUT=7.5" ]
-	AG2_IDLE_TIMEOUT=3 ask two
-	[ "$(cat limits)" = "AG2_IDLE_TIMEOUT=3" ]
+	ask --timeout 77.5 --retries 0 one
+	[ "$(sort limits | paste -sd ' ')" = "AG2_RETRIES=0 AG2_TIMEOUT=77.5" ]
+	AG2_IDLE_TIMEOUT=33 ask two
+	[ "$(cat limits)" = "AG2_IDLE_TIMEOUT=33" ]
 	AG2_TIMEOUT=soon run ask three
 	status_is 78
 	has "AG2_TIMEOUT"

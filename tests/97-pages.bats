@@ -166,7 +166,7 @@ help_examples() {
 	printf 'models:\n  gpt-5: {input: 1, output: 2}\n' >prices.yaml
 	ag2-aggregate --stream journal -m openai:gpt-5 working-memory
 	while IFS= read -r line; do
-		run timeout -k 1 "$(case $line in *watch* | *'tail -f'*) echo 1 ;; *) echo 60 ;; esac)" bash -c "set -o pipefail; $line" </dev/null
+		run timeout -k 20 "$(case $line in *watch* | *'tail -f'*) echo 1 ;; *) echo 60 ;; esac)" bash -c "set -o pipefail; $line" </dev/null
 		case $line in
 		*watch* | *'tail -f'*) [ "$status" -eq 124 ] || fail "$line: $status" "$output" ;;
 		*) [ "$status" -eq 0 ] || fail "$line: $status" "$output" ;;

@@ -9,7 +9,7 @@ teardown() {
 agent() {
 	local model=$1 line
 	shift
-	"$TOOLS/httpd" -d -t 60 "$TMP/web" >/dev/null
+	"$TOOLS/httpd" -d -t 600 "$TMP/web" >/dev/null
 	{
 		printf 'model:\n  model: %s\n  base_url: http://127.0.0.1:%s\n' "$model" "$(cat web/port)"
 		for line; do printf '  %s\n' "$line"; done
