@@ -90,3 +90,19 @@ beside() {
 	grep -b '^one ' s/log/s | awk -F'[: ]' '{ print $2, $3, $1 }' >found
 	same one found
 }
+
+# What is mapped of it is gone then: that is a signal, of which nobody may die.
+@test "appends go on while another program empties the journal again and again" {
+	"$hammer" append "disk:$TMP/s" /log/s first 1 100 >first
+	"$hammer" append "disk:$TMP/s" /log/s one 3000 100 >one & a=$!
+	"$hammer" append "disk:$TMP/s" /log/s two 3000 150 >two & b=$!
+	while kill -0 "$a" 2>/dev/null || kill -0 "$b" 2>/dev/null; do
+		: >s/.ag2/lock
+	done
+	wait "$a"
+	wait "$b"
+	"$hammer" check "disk:$TMP/s" /log/s >there
+	sort first one two >told
+	sort there >found
+	same told found
+}
