@@ -283,6 +283,41 @@ proxy() {
 	! grep -q proxy-secret env.tool
 }
 
+@test "socks5h: takes the name to the proxy, with user and password, and what refuses is told" {
+	export SSL_CERT_FILE=$CERTS/ca.pem
+	answer any yes
+	serve -c "$CERTS/elsewhere.pem"
+	URL=https://elsewhere.example/v1
+	mkdir proxy
+	echo "socks 0 $PORT" >proxy/any
+	"$TOOLS/httpd" -d -t 600 -s proxy >/dev/null
+	PROXY=127.0.0.1:$(cat proxy/port)
+	https_proxy=socks5h://me:proxy-secret@$PROXY run -0 --separate-stderr ask -v hi
+	output_is yes
+	hasnt proxy-secret "$stderr"
+	[ "$(cat proxy/1.head)" = 'elsewhere.example:443 me:proxy-secret' ]
+	ALL_PROXY=socks5h://$PROXY run -0 ask hi
+	[ "$(cat proxy/2.head)" = 'elsewhere.example:443 :' ]
+	! grep -rq "$KEY" proxy
+	# user or password are wrong; the proxy may not, or cannot connect; nobody is there
+	rm web/*.head
+	echo 'socks-user 1' >proxy/any
+	https_proxy=socks5h://me:proxy-secret@$PROXY refused --retries 0 hi
+	status_is 77
+	has 'the SOCKS proxy does not take the user and password' "$stderr"
+	hasnt proxy-secret "$stderr"
+	echo 'socks 2' >proxy/any
+	https_proxy=socks5h://me:proxy-secret@$PROXY refused --retries 0 hi
+	status_is 69
+	has 'the SOCKS proxy does not allow to connect to elsewhere.example' "$stderr"
+	echo 'socks 5' >proxy/any
+	https_proxy=socks5h://me:proxy-secret@$PROXY refused --retries 0 hi
+	status_is 69
+	has 'the SOCKS proxy cannot connect to elsewhere.example' "$stderr"
+	https_proxy=socks5h://me:proxy-secret@127.0.0.1:1 refused --retries 0 hi
+	status_is 69
+}
+
 @test "http: to this host asks no proxy, to others one, without the key" {
 	answer any yes
 	proxy 'head 200 application/json' 'send {"choices":[{"message":{"content":"by proxy"},"finish_reason":"stop"}]}'

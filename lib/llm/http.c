@@ -559,6 +559,19 @@ header_too_large(const struct transfer *t, CURLcode rc)
 }
 
 static int
+socks_broken(struct transfer *t, struct err *e)
+{
+	long why = CURLPX_OK;
+
+	curl_easy_getinfo(t->easy, CURLINFO_PROXY_ERROR, &why);
+	if (why == CURLPX_USER_REJECTED || why == CURLPX_NO_AUTH || why == CURLPX_IDENTD || why == CURLPX_IDENTD_DIFFER)
+		return err_set(e, ERR_PERM, "the SOCKS proxy does not take the user and password, if any");
+	if (why == CURLPX_REPLY_NOT_ALLOWED)
+		return err_set(e, ERR_UNAVAIL, "the SOCKS proxy does not allow to connect to %.200s", t->host);
+	return err_set(e, ERR_UNAVAIL, "the SOCKS proxy cannot connect to %.200s: %.300s", t->host, why_broken(t, CURLE_PROXY));
+}
+
+static int
 broken(struct transfer *t, CURLcode rc, struct err *e)
 {
 	const char *why = why_broken(t, rc);
@@ -567,6 +580,8 @@ broken(struct transfer *t, CURLcode rc, struct err *e)
 	if (proxy != 0)
 		return err_set(e, proxy == 407 ? ERR_PERM : proxy == 429 || proxy == 503 ? ERR_BUSY : ERR_UNAVAIL,
 		    "the proxy refuses to connect to %.200s with status %ld", t->host, proxy);
+	if (rc == CURLE_PROXY)
+		return socks_broken(t, e);
 	if (header_too_large(t, rc))
 		return err_set(e, ERR_UNAVAIL, "no answer from %.200s: its header is larger than is taken (100 kB a line, 300 kB in all)", t->host);
 	if (rc == CURLE_PEER_FAILED_VERIFICATION)

@@ -1,11 +1,12 @@
 /*
- * httpd [-d] [-t SECONDS] [-c PEM [-a CA] [-2]] DIR: an HTTP server on 127.0.0.1 whose every byte and pause a test writes
+ * httpd [-d] [-t SECONDS] [-c PEM [-a CA] [-2] | -s] DIR: an HTTP server on 127.0.0.1 whose every byte and pause a test writes
  * down. It takes a port of the system's choice, writes it to DIR/port and prints it. Connection N (from 1) carries one
  * request, which is kept in DIR/N.head and DIR/N.body, and is answered by the script DIR/N, else DIR/any. It ends after SECONDS
  * (default 60) or when it is killed.
  * With -d it goes to the background when it listens, and its process id is in DIR/pid. With -c it speaks TLS, with the certificate,
  * its chain and its key in the file PEM; -a asks for a client's certificate that CA has signed; -2 takes HTTP/2 from who offers
- * it (N.head is then the compressed header block). httpd -V ends with status 0 when it was built with TLS, else 1.
+ * it (N.head is then the compressed header block). With -s it is a SOCKS5 proxy: N.head is `HOST:PORT USER:PASSWORD`, the
+ * latter where they are offered. httpd -V ends with status 0 when it was built with TLS, else 1.
  *
  * A script is a line per step; # begins a comment.
  *	head STATUS TYPE	status line, Content-Type and Connection: close; with TYPE - no type
@@ -23,6 +24,8 @@
  *	cut			closes without a word: of TLS and HTTP/2 without what ends them
  *	reset			drops the connection (RST), of HTTP/2 the stream; an end of the script is an orderly close
  *	tunnel PORT		what a proxy does for CONNECT: says 200 and passes bytes to 127.0.0.1:PORT and back
+ *	socks CODE [PORT]	what a SOCKS proxy replies; with 0 it passes bytes as well
+ *	socks-user CODE		what it says to user and password, the first step of a script (left out: 0)
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -49,7 +52,7 @@
 #define REQUEST_MAX (256u << 20)
 
 static const char *dir;
-static bool offer_h2;
+static bool offer_h2, socks;
 
 struct connection {
 	int fd, number;
@@ -590,7 +593,7 @@ reset(struct connection *c)
 }
 
 static void __attribute__((noreturn))
-tunnel(struct connection *c, int port)
+tunnel(struct connection *c, int port, const char *hello, size_t hello_len)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((uint16_t)port) };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), i;
@@ -600,7 +603,7 @@ tunnel(struct connection *c, int port)
 
 	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
 		die("cannot connect to %d", port);
-	puts_to(c, "HTTP/1.1 200 Tunnel\r\n\r\n");
+	transmit(c, hello, hello_len);
 	for (;;) {
 		poll(p, 2, -1);
 		for (i = 0; i < 2; i++) {
@@ -611,6 +614,86 @@ tunnel(struct connection *c, int port)
 				exit(0);
 		}
 	}
+}
+
+/* ---- SOCKS5, RFC 1928 and 1929 ---- */
+
+static unsigned
+take_bytes(struct connection *c, char *data, size_t len)
+{
+	size_t have = 0, n;
+
+	for (; have < len; have += n)
+		if ((n = receive(c, data + have, len - have)) == 0)
+			exit(0);
+	return (unsigned char)data[len - 1];
+}
+
+/* A length in one byte, and so many. */
+static size_t
+take_short(struct connection *c, char out[256])
+{
+	unsigned len = take_bytes(c, out, 1);
+
+	if (len > 0)
+		take_bytes(c, out, len);
+	out[len] = '\0';
+	return len;
+}
+
+static char
+user_code(FILE *script)
+{
+	int code = 0;
+
+	if (script == NULL || fscanf(script, "socks-user %d", &code) != 1)
+		code = 0;
+	if (script != NULL)
+		rewind(script);
+	return (char)code;
+}
+
+static void
+take_socks(struct connection *c, FILE *script)
+{
+	char data[256], host[256], user[256] = "", password[256] = "", name[40], text[1024];
+	bool asks;
+
+	if (take_bytes(c, data, 1) != 5)
+		exit(0);
+	asks = memchr(data, 2, take_short(c, data)) != NULL;
+	transmit(c, asks ? "\5\2" : "\5\0", 2);
+	if (asks) {
+		take_bytes(c, data, 1);
+		take_short(c, user);
+		take_short(c, password);
+		data[1] = user_code(script);
+		transmit(c, data, 2);
+	}
+	if (take_bytes(c, data, 4) == 3) {
+		take_short(c, host);
+	} else {
+		take_bytes(c, data, 4);
+		inet_ntop(AF_INET, data, host, sizeof(host));
+	}
+	take_bytes(c, data, 2);
+	snprintf(name, sizeof(name), "%d.head", c->number);
+	snprintf(text, sizeof(text), "%s:%d %s:%s\n", host, (unsigned char)data[0] << 8 | (unsigned char)data[1], user, password);
+	keep(name, text, strlen(text));
+}
+
+static void
+socks_reply(struct connection *c, char *rest)
+{
+	char reply[10] = { 5, 0, 0, 1 };
+	char *port = strchr(rest, ' ');
+
+	if (port != NULL)
+		*port++ = '\0';
+	reply[1] = (char)number(rest);
+	if (port != NULL)
+		tunnel(c, (int)number(port), reply, sizeof(reply));
+	transmit(c, reply, sizeof(reply));
 }
 
 static void
@@ -643,7 +726,11 @@ step(struct connection *c, const char *word, char *rest)
 		hold(c);
 		exit(0);
 	} else if (strcmp(word, "tunnel") == 0) {
-		tunnel(c, (int)number(rest));
+		tunnel(c, (int)number(rest), "HTTP/1.1 200 Tunnel\r\n\r\n", 23);
+	} else if (strcmp(word, "socks") == 0) {
+		socks_reply(c, rest);
+	} else if (strcmp(word, "socks-user") == 0) {
+		;	/* was taken before the request */
 	} else if (strcmp(word, "reset") == 0) {
 		reset(c);
 	} else {
@@ -684,11 +771,15 @@ serve(struct connection *c)
 	ssize_t n;
 
 	start_tls(c);
-	if (c->h2)
+	f = socks ? script_of(c) : NULL;
+	if (socks)
+		take_socks(c, f);
+	else if (c->h2)
 		h2_take_request(c);
 	else
 		take_request(c);
-	f = script_of(c);
+	if (f == NULL)
+		f = script_of(c);
 	if (f == NULL) {
 		put_head(c, "500 text/plain");
 		end_head(c);
@@ -705,7 +796,8 @@ serve(struct connection *c)
 			*rest++ = '\0';
 		step(c, line, rest);
 	}
-	end_head(c);
+	if (!socks)
+		end_head(c);
 	if (c->h2)
 		h2_end(c);
 	end_tls(c);
@@ -789,7 +881,7 @@ main(int argc, char **argv)
 	const char *pem = NULL, *ca = NULL;
 	int opt, fd, port;
 
-	while ((opt = getopt(argc, argv, "dt:c:a:2V")) != -1) {
+	while ((opt = getopt(argc, argv, "dt:c:a:2sV")) != -1) {
 		if (opt == 'd')
 			background = true;
 		else if (opt == 't')
@@ -800,11 +892,13 @@ main(int argc, char **argv)
 			ca = optarg;
 		else if (opt == '2')
 			offer_h2 = true;
+		else if (opt == 's')
+			socks = true;
 		else
 			return opt == 'V' ? has_tls() : 64;
 	}
 	if (optind + 1 != argc)
-		die("usage: httpd [-d] [-t SECONDS] [-c PEM [-a CA] [-2]] DIR");
+		die("usage: httpd [-d] [-t SECONDS] [-c PEM [-a CA] [-2] | -s] DIR");
 	if (pem != NULL)
 		prepare_tls(pem, ca);
 	dir = argv[optind];
