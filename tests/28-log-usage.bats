@@ -166,3 +166,26 @@ DAY=1780012800	# 2026-05-29
 	use $DAY model_call gpt-5 openai 1000000 1000000 500000 | ag2-store log append a
 	[ "$(rows '[.cost, .currency]' --prices page.yaml)" = '[10.6875,"USD"]' ]
 }
+
+@test "a usage with a count that is none is told with its line, and is in no sum" {
+	local bad
+	use $DAY model_call m-1 openai 100 10 50 >good
+	for bad in -5 9e18 1.5 true '"x"' '[1]' 9007199254740992; do
+		for field in prompt_tokens completion_tokens cache_read_input_tokens thinking_tokens; do
+			jq -c --argjson bad "$bad" ".data.usage.data.$field = \$bad" good
+		done
+	done >bad
+	[ "$(wc -l <bad)" -eq 28 ]
+	{ cat good bad; jq -c '.data.usage.data.prompt_tokens = 1000.0 | .data.usage.data.completion_tokens = 0' good; } | ag2-store log append a
+	rows '[.calls, .input, .cached, .output]' 2>err >got
+	[ "$(cat got)" = '[2,1100,100,10]' ] || fail "$(cat got)"
+	[ "$(cat err)" = 'ag2-store: a:2: a usage whose prompt_tokens is -5, which is no number of tokens: not counted' ] || fail "$(cat err)"
+	run -0 --separate-stderr ag2-store log usage --prices prices.yaml a
+}
+
+@test "a tab or newline in a name breaks no column, in a pipe neither" {
+	use $DAY model_call "$(printf 'm\t1\nx\33[31m')" openai 100 10 | ag2-store log append a
+	ag2-store log usage >got
+	[ "$(grep -c 'turn  *m\\x091\\x0ax\\x1b\[31m$' got)" -eq 1 ] || fail "$(cat got)"
+	[ "$(rows .model)" = '"m\t1\nx\u001b[31m"' ]
+}

@@ -15,7 +15,7 @@
 
 #define MODEL_COLUMNS 8		/* at least, however narrow the terminal is */
 #define YEAR 5			/* "2026-" */
-#define COUNT_MAX 9007199254740992.0
+#define COUNT_MAX 9007199254740991.0	/* tokens of one call: up to here a double tells integers apart */
 
 static bool as_json;
 static const char *since_text, *until_text, *prices_file;
@@ -52,10 +52,42 @@ struct report {
 
 /* ---- what is in the logs ---- */
 
+static bool
+is_count(struct json_object *value)
+{
+	double n = json_object_get_double(value);
+
+	return (json_object_is_type(value, json_type_int) || json_object_is_type(value, json_type_double)) && n >= 0 && n <= COUNT_MAX &&
+	    n == floor(n);
+}
+
+/* What is there has to be a number of tokens, or the sums would be of something else. */
+static int
+check_counts(struct json_object *data, struct err *e)
+{
+	static const char *const names[] = { "prompt_tokens", "completion_tokens", "total_tokens", "cache_read_input_tokens",
+		"cache_creation_input_tokens", "thinking_tokens" };
+	struct json_object *counts = json_get(json_get(data, "usage"), "data"), *value;
+	struct buf text = BUF_INIT;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]) && rc == 0; i++) {
+		value = json_get(counts, names[i]);
+		if (value == NULL || is_count(value))
+			continue;
+		json_write(&text, value, JSON_COMPACT);
+		rc = err_set(e, ERR_DATA, "a usage whose %s is %.40s%s, which is no number of tokens: not counted", names[i], text.data,
+		    text.len > 40 ? "..." : "");
+	}
+	buf_release(&text);
+	return rc;
+}
+
 static int64_t
 counted(double n)
 {
-	return n > 0 && n < COUNT_MAX ? (int64_t)n : 0;
+	return n > 0 ? (int64_t)n : 0;
 }
 
 /*
@@ -77,14 +109,22 @@ take_counts(struct tokens *t, struct json_object *data)
 		t->output += thinking;
 }
 
+/* What is too much for a number stays at the largest. */
+static void
+add_count(int64_t *sum, int64_t n)
+{
+	if (__builtin_add_overflow(*sum, n, sum))
+		*sum = INT64_MAX;
+}
+
 static void
 add_tokens(struct tokens *sum, const struct tokens *t)
 {
-	sum->calls += t->calls;
-	sum->input += t->input;
-	sum->cached += t->cached;
-	sum->cache_write += t->cache_write;
-	sum->output += t->output;
+	add_count(&sum->calls, t->calls);
+	add_count(&sum->input, t->input);
+	add_count(&sum->cached, t->cached);
+	add_count(&sum->cache_write, t->cache_write);
+	add_count(&sum->output, t->output);
 	sum->cost += t->cost;
 }
 
@@ -146,9 +186,10 @@ read_stream(struct report *r, size_t stream, bool named)
 {
 	const char *id = r->streams[stream];
 	struct stream_reader *reader;
+	struct json_object *data;
 	struct jsonl in;
 	struct event ev;
-	struct err e = ERR_INIT, why = ERR_INIT;
+	struct err e = ERR_INIT, why;
 	int rc;
 
 	if (stream_open(r->s, id, true, &reader, &e) < 0) {
@@ -158,10 +199,14 @@ read_stream(struct report *r, size_t stream, bool named)
 	}
 	jsonl_init(&in, id, JSONL_BAD_ONCE, stream_read, reader);
 	while ((rc = jsonl_next(&in, &ev, &e)) > 0) {
-		if (ev.type->flags & EV_USAGE && event_data(&ev, &why) == NULL)
-			rc = jsonl_bad(&in, &ev, &why, &e);
-		else if (ev.type->flags & EV_USAGE)
-			take_event(r, stream, event_data(&ev, NULL));
+		if (ev.type->flags & EV_USAGE) {
+			why = (struct err)ERR_INIT;
+			data = event_data(&ev, &why);
+			if (data == NULL || check_counts(data, &why) < 0)
+				rc = jsonl_bad(&in, &ev, &why, &e);
+			else
+				take_event(r, stream, data);
+		}
 		event_release(&ev);
 		if (rc < 0)
 			break;
@@ -283,12 +328,13 @@ new_line(struct table *t)
 	return &t->lines[t->n++];
 }
 
+/* A tab or a newline in a name would break the table in a pipe as well. */
 static char *
 cell_of(const char *text)
 {
 	struct buf out = BUF_INIT;
 
-	cli_add(&out, text[0] != '\0' ? text : "-", text[0] != '\0' ? strlen(text) : 1, false);
+	scrub(&out, text[0] != '\0' ? text : "-", text[0] != '\0' ? strlen(text) : 1, false);
 	return buf_detach(&out, NULL);
 }
 
