@@ -227,11 +227,14 @@ choose_stream(struct store *s, const struct agent *a)
 		return NULL;
 	}
 	if (s == NULL && want != NULL && strcmp(want, "@last") == 0)
-		log_die(66, "there is no stream yet");
-	if (s == NULL)
+		err_set(&e, ERR_NOINPUT, "@last: there is no stream yet");
+	else if (s == NULL)
 		return NULL;
-	if (stream_resolve(s, want ? want : "@new", &id, &fresh, &e) < 0)
+	if (e.code != ERR_NONE || stream_resolve(s, want ? want : "@new", &id, &fresh, &e) < 0) {
+		if (o.last && e.code == ERR_NOINPUT)
+			log_die(66, "-C: there is no stream yet to go on with; without -C one begins");
 		log_fail(&e);
+	}
 	if (fresh && !o.dry)
 		log_warn("stream %s", id);
 	return id;

@@ -46,6 +46,13 @@ compare_tell(const char *name, const struct buf *before, const struct buf *now, 
 		log_warn("compare: all %zu bytes are those of %s", now->len, name);
 		return;
 	}
+	if (s.at == now->len) {
+		if (now->len == 0)
+			log_warn("compare: nothing came out, where %s has %zu bytes", name, before->len);
+		else
+			log_warn("compare: all %zu bytes are the beginning of %s, which has %zu more", now->len, name, before->len - now->len);
+		return;
+	}
 	if (outline(now->data, now->len, find_part, &s) == 0)
 		buf_adds(&where, "its end");
 	else if (s.part.name_len == 4 && memcmp(s.part.name, "line", 4) == 0)
@@ -55,7 +62,7 @@ compare_tell(const char *name, const struct buf *before, const struct buf *now, 
 	else
 		buf_addf(&where, "%.*s[%ld]", (int)s.part.name_len, s.part.name, s.part.index);
 	log_warn("compare: byte %zu of %zu (%.0f %%) is the first that differs from %s, in %s; %lld tokens from there on", s.at + 1,
-	    now->len, now->len > 0 ? 100.0 * (double)s.at / (double)now->len : 0.0, name, where.data, (long long)tokens);
+	    now->len, 100.0 * (double)s.at / (double)now->len, name, where.data, (long long)tokens);
 	buf_release(&where);
 }
 

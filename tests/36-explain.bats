@@ -128,6 +128,15 @@ rows() {
 	cat in | rows conversation | grep -c 'ToolResultsEvent repair dropped: late result turned into a note'
 }
 
+@test "what has no content to be mended is told when it is left out" {
+	{ U 1; echo '{"type": "ModelRequest"}'; C a; echo '{"type": "ToolResultsEvent", "data": {}}'; R a=x; } >in
+	run -0 --separate-stderr ag2-assemble <in
+	[ "$stderr" = 'ag2-assemble: event without its content left out, and 1 more of the kind' ] || fail "$stderr"
+	rows <in >got
+	[ "$(grep -c 'repair dropped: event without its content left out' got)" -eq 2 ] || fail "$(cat got)"
+	[ "$(ag2-assemble <in 2>/dev/null | shape)" = 'U(1) C(a) R(a=x)' ]
+}
+
 # A container whose results belong to calls at different places comes out as several lines.
 @test "what was taken apart has a row for each of its parts" {
 	{ U 1; C a b; R a=1111; U 2; C d; U 3; R b=22222222 d=3333 zz=none; A 4; } >in

@@ -34,6 +34,13 @@ teardown() {
 	has 'bytes are those of before' "$(cat err)"
 	{ U q; A a; U other; } | ag2-assemble --compare before sliding-window:2 2>err >/dev/null
 	has ', in line 2; ' "$(cat err)"
+	U q | ag2-assemble >before
+	{ U q; A a; } | ag2-assemble | tee longer | ag2-assemble --compare before 2>err >/dev/null
+	has ', in line 2; ' "$(cat err)"
+	ag2-assemble --compare longer <before 2>err >/dev/null
+	has "compare: all $(wc -c <before) bytes are the beginning of longer, which has $(($(wc -c <longer) - $(wc -c <before))) more" "$(cat err)"
+	ag2-assemble --compare before </dev/null 2>err
+	has "compare: nothing came out, where before has $(wc -c <before) bytes" "$(cat err)"
 	run --separate-stderr ag2-assemble --compare last <in
 	status_is 64
 	has 'ag2-ask' "$stderr"

@@ -52,6 +52,11 @@ log_of() {
 @test "-C where there is no stream is 66, a store that cannot be is an error, and the model is not asked" {
 	run ag2-ask -C -m "$MODEL" x
 	status_is 66
+	has 'without -C one begins' "$output"
+	ag2-store init >/dev/null
+	run ag2-ask -C -m "$MODEL" x
+	status_is 66
+	has 'without -C one begins' "$output"
 	: >file
 	run ag2-ask -s disk:file -m "$MODEL" x
 	[ "$status" -ne 0 ]

@@ -1,6 +1,6 @@
 /*
  * The account of a chain: what became of each prompt and each event of its input, and of those that were made on the way.
- * A chain keeps it when chain_options.explain is set: then a stream is read whole, and each event is parsed for its size.
+ * A chain keeps it when chain_options.explain is set: then a stream is read whole, and each event is weighed.
  * Takes some 90 bytes an event.
  */
 #ifndef AG2_EXPLAIN_H

@@ -1,7 +1,8 @@
 /*
  * bigturn rounds N: a turn of N events on stdout: one request, then rounds of a call, its announcement, its result and the
  * container of that. bigturn parallel N: a request, one response with N calls, their announcements and results, one by one
- * and in one container. bigturn parse: reads lines and parses each by json-c, to compare with.
+ * and in one container. bigturn alone N: the same without the container, which has to be made. bigturn late N: the same with a
+ * container for each result, behind the next request, so that each has to be moved. bigturn parse: reads lines and parses each by json-c, to compare with.
  */
 #include <json.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ response(unsigned from, unsigned to)
 }
 
 static void
-results(unsigned from, unsigned to)
+results_alone(unsigned from, unsigned to)
 {
 	unsigned i;
 
@@ -61,6 +62,13 @@ results(unsigned from, unsigned to)
 		result_fields(i);
 		printf("}}\n");
 	}
+}
+
+static void
+container(unsigned from, unsigned to)
+{
+	unsigned i;
+
 	printf(TYPE("tool_events.ToolResultsEvent") "\"results\": [", now);
 	for (i = from; i < to; i++) {
 		printf("%s{\"__event__\": \"ag2.events.tool_events.ToolResultEvent\", \"created_at\": %.1f, ", i > from ? ", " : "", now);
@@ -95,17 +103,25 @@ main(int argc, char **argv)
 	if (argc == 2 && strcmp(argv[1], "parse") == 0)
 		return parse();
 	if (n == 0) {
-		fputs("usage: bigturn rounds|parallel N\n       bigturn parse\n", stderr);
+		fputs("usage: bigturn rounds|parallel|alone|late N\n       bigturn parse\n", stderr);
 		return 64;
 	}
 	request();
 	for (i = 0; strcmp(argv[1], "rounds") == 0 && i < n / 4; i++) {
 		response(i, i + 1);
-		results(i, i + 1);
+		results_alone(i, i + 1);
+		container(i, i + 1);
 	}
-	if (strcmp(argv[1], "parallel") == 0) {
+	if (strcmp(argv[1], "rounds") != 0)
 		response(0, n);
-		results(0, n);
+	if (strcmp(argv[1], "parallel") == 0 || strcmp(argv[1], "alone") == 0)
+		results_alone(0, n);
+	if (strcmp(argv[1], "parallel") == 0)
+		container(0, n);
+	if (strcmp(argv[1], "late") == 0) {
+		request();
+		for (i = 0; i < n; i++)
+			container(i, i + 1);
 	}
 	return fflush(stdout) == 0 ? 0 : 74;
 }
