@@ -192,10 +192,14 @@ put() {
 	v=$(ag2-store stat --json /f | jq -r .version)
 	printf two | ag2-store write --if-version "$v" /f
 	run -1 --separate-stderr ag2-store write --if-version "$v" /f <<<three
-	has "/f" "$stderr"
+	[ "$stderr" = "ag2-store: '/f' is not what it was: read it again" ] || fail "$stderr"
 	run -0 ag2-store cat /f
 	output_is two
-	run -1 ag2-store write --if-version 0 /f <<<three
+	for v in "0 /f" "7 /g"; do
+		# shellcheck disable=SC2086
+		run -1 ag2-store write --if-version $v <<<three
+		has "'${v#* }' is not what it was"
+	done
 	printf new | ag2-store write --if-version 0 /g
 	run -0 ag2-store cat /g
 	output_is new

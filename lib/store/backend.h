@@ -50,6 +50,9 @@ int store_name_compare(const char *a, bool a_dir, const char *b, bool b_dir);
 /* Byte order with '/' before everything else, so that what lies below a path follows it at once. */
 int store_tree_order(const char *a, const char *b);
 
+/* ERR_CONFLICT: what a commit expects of the file, or of what it is to take from it, is not so. -1. */
+int store_conflict(const char *path, struct err *e);
+
 /* Between two tries for a lock that others hold for a moment; tries counts them from 0. */
 void store_contend(unsigned tries);
 

@@ -91,6 +91,12 @@ own_pieces(struct store_op *op, struct err *e)
 	return rc;
 }
 
+int
+store_conflict(const char *path, struct err *e)
+{
+	return err_set(e, ERR_CONFLICT, "'%s' is not what it was: read it again", path);
+}
+
 /* What a piece comes from must still be as it was before the commit. */
 static int
 check_pieces(const struct store_op *ops, size_t at, struct err *e)
@@ -115,11 +121,11 @@ read_piece(struct store *s, const struct store_piece *p, struct buf *out, struct
 	int rc;
 
 	if (s->be->file_open(s->self, p->from, &f.file, &st, &why) < 0)
-		return err_set(e, why.code == ERR_ABSENT ? ERR_CONFLICT : why.code, "%s", why.msg);
+		return why.code == ERR_ABSENT ? store_conflict(p->from, e) : err_set(e, why.code, "%s", why.msg);
 	rc = store_file_add(&f, p->offset, p->offset + p->len, out, e);
 	s->be->file_close(f.file);
 	if (rc == 0 && out->len - before != p->len)
-		rc = err_set(e, ERR_CONFLICT, "'%s' is shorter than it was: read it again", p->from);
+		rc = store_conflict(p->from, e);
 	return rc;
 }
 

@@ -245,7 +245,7 @@ refused(struct redis_store *s, redisReply *r, struct err *e)
 	if (what == NULL || path == NULL)
 		return redis_nonsense(s, r, e);
 	if (strcmp(what, "conflict") == 0)
-		err_set(e, ERR_CONFLICT, "%s: not as expected", path);
+		store_conflict(path, e);
 	else if (strcmp(what, "lock") == 0)
 		err_set(e, ERR_BUSY, "the lock on '%s' was lost: nothing is written without it", path);
 	else if (strcmp(what, "directory") == 0)

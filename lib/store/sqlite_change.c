@@ -135,7 +135,7 @@ sqlite_read_piece(struct sqlite_store *s, struct reader *f, const struct store_p
 			return -1;
 		f->path = xstrdup(p->from);
 		if (rc == 0 || p->offset > f->row.size || p->len > f->row.size - p->offset)
-			return err_set(e, ERR_CONFLICT, "%s: is not there, or not as long as it was", p->from);
+			return store_conflict(p->from, e);
 	}
 	return reader_read(f, p->offset + offset, out, len, e);
 }
@@ -336,7 +336,7 @@ check_prefix(struct sqlite_store *s, const struct store_op *op, struct err *e)
 	if (rc < 0)
 		return -1;
 	if (rc == 0 || op->upto > f.row.size)
-		return err_set(e, ERR_CONFLICT, "%s: has changed: it is shorter than what was to be replaced", op->path);
+		return store_conflict(op->path, e);
 	if (op->unchecked)
 		return 0;
 	f.path = xstrdup(op->path);
@@ -350,7 +350,7 @@ check_prefix(struct sqlite_store *s, const struct store_op *op, struct err *e)
 	}
 	sha1_end(&h, sum);
 	if (rc == 0 && memcmp(sum, op->sha1, sizeof(sum)) != 0)
-		rc = err_set(e, ERR_CONFLICT, "%s: has changed: its beginning is not what was to be replaced", op->path);
+		rc = store_conflict(op->path, e);
 	free(piece);
 	reader_release(&f);
 	return rc;
@@ -364,12 +364,7 @@ check_version(struct sqlite_store *s, const struct store_op *op, struct err *e)
 
 	if (rc < 0)
 		return -1;
-	if (r.version == op->version)
-		return 0;
-	if (rc == 0)
-		return err_set(e, ERR_CONFLICT, "%s: is not there, version %llu was expected", op->path, (unsigned long long)op->version);
-	return err_set(e, ERR_CONFLICT, "%s: has version %llu, %llu was expected", op->path, (unsigned long long)r.version,
-	    (unsigned long long)op->version);
+	return r.version == op->version ? 0 : store_conflict(op->path, e);
 }
 
 static int
