@@ -12,12 +12,18 @@
 #include <stdlib.h>
 
 #define AT_ONCE "1000"
-#define LOOKS 4			/* before something is wrong, and the time between two */
+#define LOOKS 4			/* that find the same, before something is wrong, and the time between two */
 #define PAUSE_MS 400
+#define TRIES 12		/* what is another thing each time until then is somebody's work */
 #define EXPIRY_MS 60000
 
+struct suspect {
+	char *path, *judgement;	/* NULL: not looked at yet */
+	unsigned looks;		/* that had this judgement, one behind the other */
+};
+
 struct suspects {
-	char **path;
+	struct suspect *all;
 	size_t n, cap;
 };
 
@@ -32,23 +38,30 @@ struct check {
 static void
 suspect(struct suspects *l, const char *path)
 {
-	l->path = xgrow(l->path, l->n, &l->cap, sizeof(*l->path));
-	l->path[l->n++] = xstrdup(path);
+	l->all = xgrow(l->all, l->n, &l->cap, sizeof(*l->all));
+	l->all[l->n++] = (struct suspect){ .path = xstrdup(path) };
+}
+
+static void
+suspect_release(struct suspect *s)
+{
+	free(s->path);
+	free(s->judgement);
 }
 
 static void
 suspects_release(struct suspects *l)
 {
 	while (l->n > 0)
-		free(l->path[--l->n]);
-	free(l->path);
+		suspect_release(&l->all[--l->n]);
+	free(l->all);
 	*l = (struct suspects){ 0 };
 }
 
 static int
 by_path(const void *a, const void *b)
 {
-	return strcmp(*(char *const *)a, *(char *const *)b);
+	return strcmp(((const struct suspect *)a)->path, ((const struct suspect *)b)->path);
 }
 
 /* ---- Asking ---- */
@@ -200,33 +213,40 @@ take_info(struct check *c, const char *path, size_t len)
 	suspect(&c->files, path);
 }
 
-/* Keeps those of which the judgement is not "". They are in order, some twice. */
+/* Keeps those of which the judgement is not "". They are in order, some twice. How many have not been looked at often enough, or -1. */
 static int
 look_again(struct check *c, struct err *e)
 {
 	struct suspects *l = &c->files;
 	size_t i, kept = 0;
-	char *what;
 	int rc = 0;
 
 	if (l->n > 1)
-		qsort(l->path, l->n, sizeof(*l->path), by_path);
+		qsort(l->all, l->n, sizeof(*l->all), by_path);
 	for (i = 0; i < l->n; i++) {
-		what = NULL;
-		if (rc == 0 && (kept == 0 || strcmp(l->path[kept - 1], l->path[i]) != 0) && (what = judge(c->s, l->path[i], e)) == NULL)
+		struct suspect *s = &l->all[i];
+		char *what = NULL;
+
+		if (rc >= 0 && (kept == 0 || strcmp(l->all[kept - 1].path, s->path) != 0) && (what = judge(c->s, s->path, e)) == NULL)
 			rc = -1;
-		if (what != NULL && what[0] != '\0')
-			l->path[kept++] = l->path[i];
-		else
-			free(l->path[i]);
-		free(what);
+		if (what == NULL || what[0] == '\0') {
+			free(what);
+			suspect_release(s);
+			continue;
+		}
+		s->looks = s->judgement != NULL && strcmp(s->judgement, what) == 0 ? s->looks + 1 : 1;
+		free(s->judgement);
+		s->judgement = what;
+		if (rc >= 0 && s->looks < LOOKS)
+			rc++;
+		l->all[kept++] = *s;
 	}
 	l->n = kept;
 	return rc;
 }
 
 static int
-tell_file(struct check *c, const char *path, struct err *e)
+tell_file(struct check *c, const struct suspect *s, struct err *e)
 {
 	static const struct {
 		const char *what, *kind, *text, *repaired;
@@ -238,36 +258,32 @@ tell_file(struct check *c, const char *path, struct err *e)
 		{ "type", "type", "is no string: it cannot be read", NULL },
 		{ "both", "both", "is a file and a directory: it is read, but cannot be copied to a disk", NULL },
 	};
-	char *what = judge(c->s, path, e);
-	size_t i;
-	int rc = what == NULL ? -1 : 0;
+	size_t i, len = strcspn(s->judgement, " ");
 
-	for (i = 0; rc == 0 && i < sizeof(known) / sizeof(known[0]); i++) {
-		if (strcmp(what, known[i].what) != 0)
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (strlen(known[i].what) != len || strncmp(s->judgement, known[i].what, len) != 0)
 			continue;
-		if (c->repair && known[i].repaired != NULL && mend(c->s, what, path, e) < 0)
-			rc = -1;
-		else
-			store_found(c->fn, c->arg, path, known[i].kind, c->repair ? known[i].repaired : NULL, "%s", known[i].text);
+		if (c->repair && known[i].repaired != NULL && mend(c->s, s->judgement, s->path, e) < 0)
+			return -1;
+		store_found(c->fn, c->arg, s->path, known[i].kind, c->repair ? known[i].repaired : NULL, "%s", known[i].text);
 	}
-	free(what);
-	return rc;
+	return 0;
 }
 
 static int
 check_files(struct check *c, struct err *e)
 {
 	size_t i;
-	int looks, rc = 0;
+	int tries = 0, rc = look_again(c, e);
 
-	for (looks = 0; rc == 0 && c->files.n > 0 && looks < LOOKS; looks++) {
-		if (looks > 0)
-			poll(NULL, 0, PAUSE_MS);
+	while (rc > 0 && ++tries < TRIES) {
+		poll(NULL, 0, PAUSE_MS);
 		rc = look_again(c, e);
 	}
-	for (i = 0; rc == 0 && i < c->files.n; i++)
-		rc = tell_file(c, c->files.path[i], e);
-	return rc;
+	for (i = 0; rc >= 0 && i < c->files.n; i++)
+		if (c->files.all[i].looks >= LOOKS)
+			rc = tell_file(c, &c->files.all[i], e);
+	return rc < 0 ? -1 : 0;
 }
 
 static int
@@ -278,7 +294,7 @@ check_keys(struct check *c, struct err *e)
 	int rc = 0;
 
 	for (i = 0; rc == 0 && i < c->keys.n; i++) {
-		name = c->keys.path[i];
+		name = c->keys.all[i].path;
 		if (c->repair && mend(c->s, "expiry", name, e) < 0)
 			rc = -1;
 		else

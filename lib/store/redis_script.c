@@ -84,11 +84,12 @@
 	"now = string.format('%d.%06d', tonumber(now[1]), tonumber(now[2]))\n"
 
 #define JUDGE \
+	"-- '', or what is wrong with it, and behind that what shows that somebody is at work: it is then another one the next time.\n" \
 	"local function judge(path)\n" \
 	"\tlocal kind, score = call('TYPE', key(path)).ok, call('ZSCORE', INDEX, path)\n" \
-	"\tif kind == 'none' then return score and 'value' or call('HEXISTS', FILES, path) == 1 and in_step() and 'info' or '' end\n" \
+	"\tif kind == 'none' then return score and 'value '..score or call('HEXISTS', FILES, path) == 1 and in_step() and 'info' or '' end\n" \
 	"\tif kind ~= 'string' then return 'type' end\n" \
-	"\tif not score then return 'index' end\n" \
+	"\tif not score then return 'index '..call('STRLEN', key(path)) end\n" \
 	"\tif not in_step() then return '' end\n" \
 	"\tif not call('ZSCORE', NAMES, path) then return 'name' end\n" \
 	"\treturn below(path) and 'both' or ''\n" \
@@ -376,6 +377,7 @@ const char *const redis_script_text[REDIS_SCRIPTS] = {
 	"\treturn 1\n"
 	"end\n"
 	"if judge(path) ~= what then return 0 end\n"
+	"what = string.match(what, '^%a+')\n"
 	"if what == 'value' then\n"
 	"\tcall('ZREM', INDEX, path)\n"
 	"\tcall('ZREM', NAMES, path)\n"
