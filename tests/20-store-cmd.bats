@@ -57,8 +57,9 @@ put() {
 }
 
 @test "two inits at once leave one initialised store" {
-	for i in 1 2 3 4; do ag2-store init --name "n$i" >"out$i" & done
-	wait
+	local pids=()
+	for i in 1 2 3 4; do ag2-store init --name "n$i" >"out$i" & pids+=($!); done
+	for p in "${pids[@]}"; do wait "$p"; done
 	[ "$(cat out? | wc -l)" -eq 1 ]
 	run -0 ag2-store cat /.initialized
 	[[ $output == n? ]]
@@ -173,13 +174,14 @@ put() {
 }
 
 @test "many appenders lose nothing and every offset is right" {
+	local pids=()
 	for p in 1 2 3 4; do
 		for i in $(seq 25); do
 			printf '%s-%s\n' "$p" "$i" >"line$p"
 			printf '%s %s\n' "$(ag2-store append /f "line$p")" "$p-$i"
-		done >"offsets$p" &
+		done >"offsets$p" & pids+=($!)
 	done
-	wait
+	for p in "${pids[@]}"; do wait "$p"; done
 	ag2-store cat /f >all
 	[ "$(wc -l <all)" -eq 100 ]
 	cat offsets? | while read -r offset line; do
@@ -705,19 +707,20 @@ put() {
 	run -0 ag2-store lock /a -- sh -c 'echo "$AG2_STORE"'
 	output_is "$AG2_STORE"
 	mkfifo go
-	ag2-store lock /a -- sh -c 'echo held >held; cat go >/dev/null' &
-	wait_for 10 test -s held
+	ag2-store lock /a -- sh -c 'echo held >held; cat go >/dev/null' & first=$!
+	wait_for 30 test -s held
 	run -75 ag2-store lock -w 0.05 /a -- true
-	ag2-store lock -w 20 /a -- touch second &
+	ag2-store lock -w 60 /a -- touch second & second=$!
 	echo >go
-	wait
+	wait "$first"
+	wait "$second"
 	[ -e second ]
 }
 
 @test "lock: a signal to it goes on to the command, and the lock is free" {
 	ag2-store lock /a -- sh -c 'trap "echo got >got; exit 9" TERM; echo >ready; while :; do sleep 0.05; done' &
 	pid=$!
-	wait_for 10 test -e ready
+	wait_for 30 test -e ready
 	kill -TERM $pid
 	wait $pid || status=$?
 	[ "$status" -eq 9 ]
@@ -727,19 +730,19 @@ put() {
 
 @test "lock: a holder that is killed takes its command along" {
 	ag2-store lock /l -- sh -c 'echo $$ >pid; exec sleep 100' & holder=$!
-	wait_for 10 test -s pid
+	wait_for 30 test -s pid
 	kill -KILL "$holder"
 	wait "$holder" || true
-	wait_for 10 sh -c '! kill -0 "$(cat pid)" 2>/dev/null'
+	wait_for 30 sh -c '! kill -0 "$(cat pid)" 2>/dev/null'
 }
 
 @test "lock: the death of the holder frees it" {
 	ag2-store lock /a -- sh -c 'echo $$ >child; exec sleep 60' &
 	pid=$!
-	wait_for 10 test -s child
+	wait_for 30 test -s child
 	kill -KILL $pid "$(cat child)"
 	wait $pid || true
-	run -0 ag2-store lock -w 5 /a -- true
+	run -0 ag2-store lock -w 60 /a -- true
 }
 
 @test "run sets AG2_STORE and gives the command's status" {
@@ -761,7 +764,7 @@ put() {
 	for signal in TERM INT HUP; do
 		env --default-signal=INT ag2-store -s memory: run -- sh -c 'echo x | ag2-store write /a; echo "${AG2_STORE#disk:}" >dir.tmp; mv dir.tmp dir; exec sleep 60' &
 		pid=$!
-		wait_for 10 test -s dir
+		wait_for 30 test -s dir
 		[ -d "$(cat dir)" ]
 		kill -$signal $pid
 		wait $pid || true

@@ -108,15 +108,15 @@ bytes() {
 @test "a plain client that had it open before goes on after" {
 	cp "$GOLDEN/ag2.db" "$DB"
 	mkfifo in
-	sqlite3 -batch "$DB" <in >out 2>&1 3>&- &
+	sqlite3 -batch "$DB" <in >out 2>&1 3>&- & pid=$!
 	exec 5>in
 	echo "SELECT count(*) FROM entries;" >&5
-	wait_for 10 grep -q 14 out
+	wait_for 30 grep -q 14 out
 	ag2-store append /artifacts/wal.log <<<three
 	printf '%s\n' "INSERT OR REPLACE INTO entries VALUES('/by-ag2', 'x', 1);" \
 		"SELECT hex(content) FROM entries WHERE path='/artifacts/wal.log';" >&5
 	exec 5>&-
-	wait
+	wait "$pid"
 	run cat out
 	output_is $'14\n6F6E650A7477C3B60A74687265650A'
 	run ag2-store cat /by-ag2
@@ -126,25 +126,24 @@ bytes() {
 @test "a database that is held for a moment is waited for; held for long, it is 75 and nothing is written" {
 	echo text | ag2-store write /a
 	mkfifo in
-	sqlite3 -batch "$DB" <in >out 2>&1 3>&- &
+	sqlite3 -batch "$DB" <in >out 2>&1 3>&- & pid=$!
 	exec 5>in
 	echo "BEGIN IMMEDIATE; SELECT 'held';" >&5
-	wait_for 10 grep -q held out
-	ag2-store write /a <<<new 5>&- &
-	writer=$!
+	wait_for 30 grep -q held out
+	ag2-store -s "$AG2_STORE?timeout=60" write /a <<<new 5>&- & writer=$!
 	echo "SELECT 'still'; COMMIT;" >&5
 	wait $writer
 	run ag2-store cat /a
 	output_is new
 	echo "BEGIN IMMEDIATE; SELECT 'again';" >&5
-	wait_for 10 grep -q again out
-	run ag2-store write /a <<<lost 5>&-
+	wait_for 30 grep -q again out
+	run ag2-store -s "$AG2_STORE?timeout=0.5" write /a <<<lost 5>&-
 	status_is 75
 	has 'held by another process'
 	run ag2-store cat /a
 	output_is new
 	exec 5>&-
-	wait
+	wait "$pid"
 }
 
 @test "a writer killed in the middle of a transaction leaves what was before" {
@@ -154,7 +153,7 @@ bytes() {
 	pid=$!
 	exec 5>in
 	echo "BEGIN IMMEDIATE; UPDATE entries SET content = 'lost'; SELECT 'written';" >&5
-	wait_for 10 grep -q written out
+	wait_for 30 grep -q written out
 	kill -9 $pid
 	exec 5>&-
 	wait $pid || true
@@ -169,7 +168,7 @@ bytes() {
 	ag2-store write /log </dev/null
 	for i in 1 2 3 4 5 6 7 8 9 10; do
 		(while echo "line of $i" | ag2-store append /log >>offsets.$i; do :; done) 3>&- &
-		wait_for 20 test -s offsets.$i
+		wait_for 60 test -s offsets.$i
 		kill -9 $!
 		wait $! 2>/dev/null || true
 	done

@@ -77,7 +77,7 @@ owner() {
 		redis-cli -p "$other" CLUSTER SETSLOT "$slot" NODE "$to"
 		redis-cli -p "$port" CLUSTER SETSLOT "$slot" NODE "$to"
 	) >/dev/null & mover=$!
-	ag2-store append /x <<<3 >/dev/null
+	ag2-store -s "$AG2_STORE&timeout=60" append /x <<<3 >/dev/null
 	wait "$mover"
 	run -0 ag2-store cat /x
 	output_is $'1\n3'
@@ -161,7 +161,7 @@ move_slot() {
 	done
 	run -0 ag2-store -s "$elsewhere" append /x <<<2
 	node_kill -CONT "$node"
-	run -0 ag2-store -s "$AG2_STORE&timeout=20" append /x <<<3
+	run -0 ag2-store -s "$AG2_STORE&timeout=60" append /x <<<3
 	node_kill -KILL "$node"
 	run timeout 20 ag2-store -s "redis://127.0.0.1:$other/0?prefix={a}&timeout=1" append /x <<<2
 	case $status in
@@ -173,13 +173,13 @@ move_slot() {
 }
 
 @test "a node that comes back empty has no store" {
-	export AG2_STORE="$first?prefix={a}&timeout=20"
+	export AG2_STORE="$first?prefix={a}&timeout=60"
 	ag2-store write /x <<<1
 	owner '{a}'
 	node_kill -KILL "$node"
 	node_start "$node"
-	wait_for 30 nodes_answer
-	wait_for 30 nodes_agree
+	wait_for 60 nodes_answer
+	wait_for 60 nodes_agree
 	run -66 ag2-store cat /x
 	has "no store"
 	run -0 ag2-store append /x <<<2
@@ -202,11 +202,11 @@ replica_has() {
 	AG2_STORE=${AG2_STORE/PORT/$other}
 	ports+=($((10000 + RANDOM % 12000)))
 	node_start 4
-	wait_for 10 nodes_answer
+	wait_for 60 nodes_answer
 	redis-cli --cluster add-node "127.0.0.1:${ports[3]}" "127.0.0.1:$port" --cluster-slave --cluster-master-id "$from" >/dev/null
-	wait_for 30 has_replica
+	wait_for 60 has_replica
 	ag2-store append /x <<<2
-	wait_for 10 replica_has 4
+	wait_for 60 replica_has 4
 	node_kill -KILL "$node"
 	run timeout 20 ag2-store -s "$AG2_STORE&timeout=0.5" append /x <<<no
 	[ "$status" -eq 69 ] || status_is 75
@@ -221,7 +221,7 @@ replica_has() {
 	ag2-store write /x <<<1
 	owner '{a}'
 	AG2_STORE="redis://127.0.0.1:$other?prefix={a}" ag2-store lock /l -- sh -c 'echo $$; exec sleep 100' >out 2>said & holder=$!
-	wait_for 10 test -s out
+	wait_for 30 test -s out
 	for p in "${ports[@]}"; do
 		run -75 ag2-store -s "redis://127.0.0.1:$p?prefix={a}" lock -w 1 /l -- true
 	done
@@ -237,11 +237,11 @@ replica_has() {
 	[ ! -s said ]
 	kill "$holder"
 	wait "$holder" || true
-	ag2-store lock -w 10 /l -- true
+	ag2-store lock -w 30 /l -- true
 	# The death of one that is seen frees it at once.
 	ag2-store lock /l -- sh -c 'echo again; exec sleep 100' >out 2>said & holder=$!
-	wait_for 10 grep -q again out
+	wait_for 30 grep -q again out
 	kill -KILL "$holder"
 	wait "$holder" || true
-	ag2-store lock -w 20 /l -- true
+	ag2-store lock -w 60 /l -- true
 }

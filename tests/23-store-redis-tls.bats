@@ -49,9 +49,9 @@ tls_server() {
 	export AG2_STORE="rediss://127.0.0.1:$port/0?cacert=$TMP/ca.pem"
 	(cd "$ROOT" && AG2_TEST_STORE=$AG2_STORE "$UNIT/store") >out || fail "$(grep -A3 '^not ok' out)"
 	"$TOOLS/storesoak" -k 5 "$AG2_STORE" 100
-	run -0 ag2-store -s "$AG2_STORE" lock --ttl 1 /l -- sleep 2
+	run -0 ag2-store -s "$AG2_STORE" lock --ttl 3 /l -- sleep 3.5
 	ag2-store watch -v --once /w >seen 2>said 3>&- & watch=$!
-	wait_for 10 grep -q watching said
+	wait_for 30 grep -q watching said
 	ag2-store write /w <<<1
 	wait "$watch"
 	[ "$(cat seen)" = "changed /w" ]

@@ -153,7 +153,7 @@ teardown() {
 	done
 	run -0 ag2-store fsck --repair
 	ag2-store watch --once -v >seen 2>said 3>&- & watch=$!
-	wait_for 10 grep -q watching said
+	wait_for 30 grep -q watching said
 	ag2-store write /x <<<1
 	wait "$watch"
 	grep -qx 'changed /x' seen
@@ -228,9 +228,9 @@ teardown() {
 			echo "line $i" | ag2-store append /x >/dev/null || exit 1
 		done
 	) & writer=$!
-	wait_for 10 aof_written
-	"$hammer" append "$url" /y one 3000 100 >one & other=$!
-	wait_for 10 test -s one
+	wait_for 30 aof_written
+	"$hammer" append "$url?timeout=60" /y one 3000 100 >one & other=$!
+	wait_for 30 test -s one
 	redis_stop
 	redis_start --appendonly yes
 	wait "$other"
@@ -276,7 +276,7 @@ aof_written() {
 	ag2-store write /x <<<1
 	mkdir redis-data/sub
 	rc BGSAVE >/dev/null
-	wait_for 10 bgsave_failed
+	wait_for 30 bgsave_failed
 	run -74 ag2-store append /x <<<2
 	has "cannot save"
 	[ "$(ag2-store cat /x)" = 1 ]
@@ -301,7 +301,7 @@ bgsave_failed() {
 	rc CONFIG SET requirepass old >/dev/null
 	echo old >pw
 	"$hammer" append "$url?password_cmd=cat%20$TMP/pw" /y one 1000000 100 >one 2>said & writer=$!
-	wait_for 10 test -s one
+	wait_for 30 test -s one
 	rc --no-auth-warning -a old CONFIG SET requirepass new >/dev/null
 	rc --no-auth-warning -a new CLIENT KILL TYPE normal SKIPME yes >/dev/null
 	! wait "$writer"
@@ -370,51 +370,51 @@ refuses() {
 	rc SAVE >/dev/null
 	redis_stop
 	rm -f "$socket"
-	redis-server --port 0 --unixsocket "$socket" --dir "$TMP/redis-data" --save '' --key-load-delay 1000 \
+	redis-server --port 0 --unixsocket "$socket" --dir "$TMP/redis-data" --save '' --key-load-delay 20000 \
 		--loading-process-events-interval-bytes 1024 --logfile "$TMP/redis.log" 3>&- 4>&- >/dev/null 2>&1 &
 	echo $! >redis.pid
 	redis_pid=$!
-	wait_for 20 sh -c "redis-cli -s '$socket' PING 2>&1 | grep -q LOADING || ! kill -0 $redis_pid"
+	wait_for 60 sh -c "redis-cli -s '$socket' PING 2>&1 | grep -q LOADING || ! kill -0 $redis_pid"
 	! redis_gone || skip "this server cannot be told to load slowly"
-	run -75 ag2-store -s "$url?timeout=1" cat /x
+	run -75 ag2-store -s "$url?timeout=2" cat /x
 	has loading
+	rc CONFIG SET key-load-delay 0 >/dev/null
 	run -0 ag2-store -s "$url?timeout=60" cat /x
 	output_is 1
 }
 
 @test "a lock is held beyond its time to live while its holder lives, and ends with it" {
-	ag2-store lock --ttl 2 /l -- sh -c 'echo held; while [ ! -e end ]; do sleep 0.05; done; echo done' >out & holder=$!
-	wait_for 5 grep -q held out
-	sleep 2.5
+	ag2-store lock --ttl 5 /l -- sh -c 'echo held; while [ ! -e end ]; do sleep 0.05; done; echo done' >out & holder=$!
+	wait_for 30 grep -q held out
+	sleep 5.5
 	run -75 ag2-store lock -w 0 /l -- true
 	has "held by another"
 	touch end
-	run -0 ag2-store lock -w 10 /l -- cat out
+	run -0 ag2-store lock -w 30 /l -- cat out
 	output_is $'held\ndone'
 	wait "$holder"
 }
 
 @test "a lock that was lost is told, and the next one's is left alone" {
-	ag2-store lock --ttl 1 /l -- sh -c 'echo held; exec sleep 20' >out 2>said & holder=$!
-	wait_for 5 grep -q held out
+	ag2-store lock --ttl 1 /l -- sh -c 'echo held; exec sleep 60' >out 2>said & holder=$!
+	wait_for 30 grep -q held out
 	rc SET ag2:knowledge:__ag2:lock:/l other >/dev/null
-	run wait "$holder"
 	wait "$holder" && fail "it says nothing of it" || [ $? -eq 75 ]
 	grep -q lost said
 	[ "$(rc GET ag2:knowledge:__ag2:lock:/l)" = other ]
 }
 
 @test "a lock whose key is deleted, or whose holder was stopped beyond its time to live, is lost; the next one's is left alone" {
-	ag2-store lock --ttl 1 /l -- sh -c 'echo held; exec sleep 20' >out 2>said & holder=$!
-	wait_for 5 grep -q held out
+	ag2-store lock --ttl 1 /l -- sh -c 'echo held; exec sleep 60' >out 2>said & holder=$!
+	wait_for 30 grep -q held out
 	rc DEL ag2:knowledge:__ag2:lock:/l >/dev/null
 	wait "$holder" && fail "it says nothing of it" || [ $? -eq 75 ]
 	grep -q lost said
-	ag2-store lock --ttl 0.5 /l -- sh -c 'echo again; exec sleep 20' >out 2>said & holder=$!
-	wait_for 5 grep -q again out
+	ag2-store lock --ttl 3 /l -- sh -c 'echo again; exec sleep 60' >out 2>said & holder=$!
+	wait_for 30 grep -q again out
 	kill -STOP "$holder"
 	# The next one has it once the time is over, and keeps it when the first goes on.
-	ag2-store lock -w 10 /l -- sh -c "echo next; kill -CONT $holder; while kill -0 $holder 2>/dev/null; do sleep 0.05; done; sleep 0.3; echo kept" >next & second=$!
+	ag2-store lock -w 30 /l -- sh -c "echo next; kill -CONT $holder; while kill -0 $holder 2>/dev/null; do sleep 0.05; done; sleep 0.3; echo kept" >next & second=$!
 	wait "$holder" && fail "it says nothing of it" || [ $? -eq 75 ]
 	grep -q lost said
 	wait "$second"
@@ -423,14 +423,14 @@ kept" ]
 }
 
 @test "a holder that is stopped beyond its time to live: what its command writes is refused, in that store only" {
-	ag2-store lock --ttl 0.5 /outer -- ag2-store lock --ttl 60 /l -- sh -c '
+	ag2-store lock --ttl 3 /outer -- ag2-store lock --ttl 60 /l -- sh -c '
 		echo first | ag2-store append /x
 		echo held; while [ ! -e go ]; do sleep 0.05; done
 		echo second | ag2-store append /x; echo "ended with $?"
 		echo elsewhere | ag2-store -s "disk:other" append /x' >out 2>said & holder=$!
-	wait_for 5 grep -q held out
+	wait_for 30 grep -q held out
 	kill -STOP "$holder"
-	ag2-store lock -w 10 /outer -- sh -c 'echo next | ag2-store append /x >/dev/null; touch go
+	ag2-store lock -w 30 /outer -- sh -c 'echo next | ag2-store append /x >/dev/null; touch go
 		while ! grep -q "ended with" out; do sleep 0.05; done'
 	kill -CONT "$holder"
 	wait "$holder" && fail "it says nothing of it" || [ $? -eq 75 ]
@@ -443,7 +443,7 @@ kept" ]
 
 @test "a lock and its server: one that comes back with its data keeps it, one that comes back empty or not at all has lost it" {
 	ag2-store lock --ttl 20 /l -- sh -c 'echo held; while [ ! -e end ]; do sleep 0.05; done' >out 2>said & holder=$!
-	wait_for 5 grep -q held out
+	wait_for 30 grep -q held out
 	rc SAVE >/dev/null
 	redis_stop
 	redis_start
@@ -453,12 +453,12 @@ kept" ]
 	for again in redis_start true; do
 		: >out
 		ag2-store -s "$url?timeout=100" lock --ttl 1 /l -- sh -c 'echo held; exec sleep 60' >out 2>said & holder=$!
-		wait_for 5 grep -q held out
+		wait_for 30 grep -q held out
 		redis_stop
 		rm -f redis-data/*
 		"$again"
-		wait_for 20 grep -q lost said
-		wait_for 20 sh -c "! kill -0 $holder 2>/dev/null"
+		wait_for 30 grep -q lost said
+		wait_for 30 sh -c "! kill -0 $holder 2>/dev/null"
 		wait "$holder" && fail "it says nothing of it" || [ $? -eq 75 ]
 	done
 }

@@ -294,9 +294,9 @@ limited() {
 
 @test "two append to one log while a third reads: nothing torn, nothing lost, in order" {
 	for i in $(seq 40); do { U "a-$i"; A "A-$i"; } >"a$i"; { U "b-$i"; A "B-$i"; } >"b$i"; done
-	(for i in $(seq 40); do ag2-store log append s <"a$i" || touch failed; done; touch a-done) &
-	(for i in $(seq 40); do ag2-store log append s <"b$i" || touch failed; done; touch b-done) &
-	wait_for 20 ag2-store exists /log/s.jsonl
+	(for i in $(seq 40); do ag2-store log append s <"a$i" || touch failed; done; touch a-done) & a=$!
+	(for i in $(seq 40); do ag2-store log append s <"b$i" || touch failed; done; touch b-done) & b=$!
+	wait_for 60 ag2-store exists /log/s.jsonl
 	: >cut
 	seen=0 reads=0
 	while [ ! -e a-done ] || [ ! -e b-done ]; do
@@ -306,7 +306,8 @@ limited() {
 		[ $((now % 2)) -eq 0 ] || touch half
 		seen=$now reads=$((reads + 1))
 	done
-	wait
+	wait "$a"
+	wait "$b"
 	[ ! -e failed ] && [ ! -e shrunk ] && [ ! -e half ]
 	[ ! -s cut ] || fail "$(cat cut)"
 	[ "$reads" -gt 0 ]

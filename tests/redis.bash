@@ -12,7 +12,7 @@ redis_start() {
 	disown
 	echo "$redis_pid" >"$TMP/redis.pid"
 	url=redis+unix:$socket
-	wait_for 10 rc ping
+	wait_for 30 rc ping
 }
 
 redis_stop() {
@@ -20,11 +20,16 @@ redis_stop() {
 	redis_pid=$(cat "$TMP/redis.pid")
 	rm -f "$TMP/redis.pid"
 	kill -KILL "$redis_pid" 2>/dev/null || return 0
-	wait_for 10 redis_gone
+	wait_for 30 redis_gone
 }
 
 redis_gone() {
-	! kill -0 "$redis_pid" 2>/dev/null || [ "$(ps -o stat= -p "$redis_pid" | cut -c1)" = Z ]
+	has_ended "$redis_pid"
+}
+
+# has_ended PID: nothing is open any more, whoever is to take note of it.
+has_ended() {
+	! kill -0 "$1" 2>/dev/null || [ "$(ps -o stat= -p "$1" | cut -c1)" = Z ]
 }
 
 # At the server of the test, or at the cluster's first node, which sends on to others.
@@ -74,8 +79,8 @@ cluster_start() {
 			ports+=($((10000 + RANDOM % 12000)))
 			node_start $i
 		done
-		if wait_for 5 nodes_answer && redis-cli --cluster create "${ports[@]/#/127.0.0.1:}" --cluster-yes >"$TMP/create.log" 2>&1 </dev/null; then
-			wait_for 30 nodes_agree
+		if wait_for 30 nodes_settled && nodes_answer && timeout 60 redis-cli --cluster create "${ports[@]/#/127.0.0.1:}" --cluster-yes >"$TMP/create.log" 2>&1 </dev/null; then
+			wait_for 60 nodes_agree
 			return 0
 		fi
 		cluster_stop
@@ -88,14 +93,15 @@ cluster_start() {
 node_start() {
 	mkdir -p "$TMP/node$1"
 	redis-server --port "${ports[$1 - 1]}" --bind 127.0.0.1 --cluster-enabled yes --cluster-config-file nodes.conf --dir "$TMP/node$1" \
-		--save '' --cluster-node-timeout 2000 --daemonize no --logfile "$TMP/node$1/log" 3>&- 4>&- >/dev/null 2>&1 &
+		--save '' --cluster-node-timeout 5000 --daemonize no --logfile "$TMP/node$1/log" 3>&- 4>&- >/dev/null 2>&1 &
 	echo $! >"$TMP/node$1/pid"
 	disown
 }
 
-# node_kill SIGNAL I
+# node_kill SIGNAL I: of -KILL it returns when its port is free.
 node_kill() {
 	kill "$1" "$(cat "$TMP/node$2/pid")"
+	[ "$1" != -KILL ] || wait_for 30 has_ended "$(cat "$TMP/node$2/pid")"
 }
 
 nodes_answer() {
@@ -103,6 +109,19 @@ nodes_answer() {
 	for port in "${ports[@]}"; do
 		[ "$(redis-cli -p "$port" ping)" = PONG ] || return 1
 	done
+}
+
+# They answer, or one has ended: its port was taken.
+nodes_settled() {
+	nodes_answer || nodes_ended
+}
+
+nodes_ended() {
+	local pid
+	for pid in "$TMP"/node?/pid; do
+		! has_ended "$(cat "$pid")" || return 0
+	done
+	return 1
 }
 
 nodes_agree() {
@@ -115,7 +134,7 @@ nodes_agree() {
 cluster_stop() {
 	local i
 	for i in 1 2 3 4; do
-		[ -e "$TMP/node$i/pid" ] && kill -KILL "$(cat "$TMP/node$i/pid")" 2>/dev/null
+		[ ! -e "$TMP/node$i/pid" ] || node_kill -KILL $i 2>/dev/null || true
 		rm -f "$TMP/node$i/pid"
 	done
 	return 0
