@@ -252,7 +252,7 @@ begin(struct alike *a, const struct alike_members *m, const char *number, const 
  * Where two frames that differ in their gaps alone gave different texts, and each the one that stands in its gap, the text is
  * taken from there: anything else in them is either the same or not looked at.
  */
-void
+bool
 alike_learn(struct alike *a, const struct alike_members *m, const char *number, const char *event, const char *data, size_t len,
     const char *text, size_t text_len)
 {
@@ -260,11 +260,14 @@ alike_learn(struct alike *a, const struct alike_members *m, const char *number, 
 
 	if (known) {
 		a->proven = a->proven || !same(a->said.data, a->said.len, text, text_len);
-		return;
+		return true;
 	}
 	begin(a, m, number, event, data, len);
 	buf_reset(&a->said);
 	buf_add(&a->said, text, text_len);
-	if (!fits(a, event, data, len, INT64_MIN, false) || !same(a->text.data, a->text.len, text, text_len))
+	if (!fits(a, event, data, len, INT64_MIN, false) || !same(a->text.data, a->text.len, text, text_len)) {
 		alike_forget(a);
+		return false;
+	}
+	return true;
 }

@@ -1,5 +1,5 @@
 /*
- * Frames that are alike. Of a stream nearly every frame is the one before it with another piece of text, and with members
+ * Frames that are alike. Of a stream nearly every frame is the one before it with another piece of text (or of a thought, or of a call's arguments), and with members
  * that do not matter: such a one need not be taken apart again, for what it does is known but for the text. The frame that was
  * learned is compared byte by byte, the values in its gaps are read by the rules of json_parse_piece(), so that a frame that
  * parsing would refuse, or that could do anything else, fits never.
@@ -43,9 +43,9 @@ void alike_release(struct alike *a);
 
 /*
  * A frame that was parsed, and did nothing but give this text. `number` (NULL: none) is the path of an integer that rises
- * from frame to frame. It takes two of them, with different texts, until others fit.
+ * from frame to frame. It takes two of them, with different texts, until others fit. False when its text is not at m's place: nothing is learned.
  */
-void alike_learn(struct alike *a, const struct alike_members *m, const char *number, const char *event, const char *data, size_t len,
+bool alike_learn(struct alike *a, const struct alike_members *m, const char *number, const char *event, const char *data, size_t len,
     const char *text, size_t text_len);
 
 /* What comes next may mean something else by the same bytes. */

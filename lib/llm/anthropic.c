@@ -803,7 +803,7 @@ block_delta(struct reading *rd, struct json_object *frame, struct err *e)
 		if (text != NULL && deltas[i].to == NULL)
 			return reading_text(rd, text, len, e);
 		if (text != NULL)
-			buf_add(deltas[i].to, text, len);
+			reading_piece(rd, deltas[i].to, text, len);
 	}
 	return s->input.over || s->thought.over || s->signature.over ? reading_nonsense(rd, "a block is too large", e) : 0;
 }
@@ -1010,7 +1010,7 @@ static const struct api api = {
 	.name = NAME,
 	.base_url = "https://api.anthropic.com",
 	.state = sizeof(struct state),
-	.plain = { .text = "delta.text" },
+	.plain = { { .text = "delta.text" }, { .text = "delta.partial_json" }, { .text = "delta.thinking" } },
 	.initial = &initial,
 	.address = address,
 	.frame = frame,

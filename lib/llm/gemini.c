@@ -663,9 +663,9 @@ static const struct api api = {
 	.early_ends = true,	/* of relays that translate from another API */
 	.base_url = HOST,
 	.state = sizeof(struct state),
-	.plain = { .text = "candidates.0.content.parts.0.text", .unread = { "responseId" },
+	.plain = { { .text = "candidates.0.content.parts.0.text", .unread = { "responseId" },
 		.counts = { "usageMetadata.promptTokenCount", "usageMetadata.candidatesTokenCount", "usageMetadata.totalTokenCount",
-			"usageMetadata.thoughtsTokenCount" } },
+			"usageMetadata.thoughtsTokenCount" } } },
 	.initial = &initial,
 	.address = address,
 	.frame = frame,

@@ -249,6 +249,9 @@ frame(struct reading *rd, const char *event, struct json_object *frame, bool who
 			return -1;
 	if (text != NULL && reading_text(rd, text, len, e) < 0)
 		return -1;
+	text = json_get_text(message, "thinking", &len);
+	if (text != NULL && len > 0)
+		reading_piece(rd, NULL, text, len);
 	if (!json_object_is_type(done, json_type_boolean) || !json_object_get_boolean(done))
 		return 0;
 	take_usage(&rd->answer, frame, &counts);
@@ -267,7 +270,7 @@ static const struct api api = {
 	.path = "/api/chat",
 	.keyless = true,
 	.lines = true,
-	.plain = { .text = "message.content", .unread = { "created_at" } },
+	.plain = { { .text = "message.content", .unread = { "created_at" } }, { .text = "message.thinking", .unread = { "created_at" } } },
 	.frame = frame,
 };
 

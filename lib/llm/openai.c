@@ -243,15 +243,15 @@ static const struct usage_names counts = {
 
 /* Arguments come as text, in pieces; some servers give the object itself. */
 static int
-take_call(struct answer *a, struct json_object *piece, struct err *e)
+take_call(struct reading *rd, struct json_object *piece, struct err *e)
 {
 	struct json_object *index = json_get(piece, "index"), *function = json_get(piece, "function");
-	struct answer_call *c = answer_call(a, json_object_is_type(index, json_type_int) ? (long)json_object_get_int64(index) : -1,
+	struct answer_call *c = answer_call(&rd->answer, json_object_is_type(index, json_type_int) ? (long)json_object_get_int64(index) : -1,
 	    json_get_text(piece, "id", NULL), json_get_text(function, "name", NULL), e);
 
 	if (c == NULL)
 		return -1;
-	call_add_arguments(c, json_get(function, "arguments"));
+	reading_arguments(rd, c, json_get(function, "arguments"));
 	return 0;
 }
 
@@ -291,12 +291,15 @@ take_message(struct reading *rd, struct json_object *message, struct err *e)
 {
 	struct json_object *calls = json_get(message, "tool_calls");
 	size_t len, i;
-	const char *refusal = json_get_text(message, "refusal", &len);
+	const char *refusal = json_get_text(message, "refusal", &len), *thought;
 
 	if (refusal != NULL)
 		buf_add(&rd->answer.refusal, refusal, len);
+	thought = json_get_text(message, "reasoning_content", &len);
+	if (thought != NULL && len > 0)
+		reading_piece(rd, NULL, thought, len);
 	for (i = 0; i < json_count(calls); i++)
-		if (take_call(&rd->answer, json_object_array_get_idx(calls, i), e) < 0)
+		if (take_call(rd, json_object_array_get_idx(calls, i), e) < 0)
 			return -1;
 	if (json_get(message, "function_call") != NULL && take_old_call(&rd->answer, json_get(message, "function_call"), e) < 0)
 		return -1;
@@ -332,12 +335,14 @@ frame(struct reading *rd, const char *event, struct json_object *body, bool whol
 	return 0;
 }
 
+#define PIECE(path) { .text = "choices.0.delta." path, .unread = { "obfuscation", "id", "created" }, \
+	.counts = { "usage.prompt_tokens", "usage.completion_tokens", "usage.total_tokens" } }
+
 static const struct api api = {
 	.name = NAME,
 	.base_url = "https://api.openai.com/v1",
 	.path = "/chat/completions",
-	.plain = { .text = "choices.0.delta.content", .unread = { "obfuscation", "id", "created" },
-		.counts = { "usage.prompt_tokens", "usage.completion_tokens", "usage.total_tokens" } },
+	.plain = { PIECE("content"), PIECE("tool_calls.0.function.arguments"), PIECE("reasoning_content") },
 	.frame = frame,
 };
 

@@ -523,8 +523,11 @@ frame(struct reading *rd, const char *event, struct json_object *frame, bool who
 		return take_response(rd, frame, e);
 	if (type == NULL)
 		type = event;
-	if (strcmp(type, "response.output_text.delta") == 0 && (delta = json_get_text(frame, "delta", &len)) != NULL)
+	delta = json_get_text(frame, "delta", &len);
+	if (strcmp(type, "response.output_text.delta") == 0 && delta != NULL)
 		return reading_text(rd, delta, len, e);
+	if (delta != NULL && (strcmp(type, "response.function_call_arguments.delta") == 0 || strncmp(type, "response.reasoning", 18) == 0))
+		reading_piece(rd, NULL, delta, len);	/* it comes whole behind its pieces */
 	if (strcmp(type, "response.output_item.added") == 0)
 		((struct state *)rd->state)->begun++;
 	if (strcmp(type, "response.output_item.done") == 0)
@@ -541,7 +544,7 @@ static const struct api api = {
 	.base_url = "https://api.openai.com/v1",
 	.path = "/responses",
 	.number = "sequence_number",
-	.plain = { .text = "delta", .unread = { "obfuscation" } },
+	.plain = { { .text = "delta", .unread = { "obfuscation" } } },
 	.state = sizeof(struct state),
 	.initial = &initial,
 	.frame = frame,

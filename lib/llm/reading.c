@@ -18,11 +18,35 @@ static const struct llm_sink nowhere;
 
 /* ---- what providers ask for ---- */
 
-int
-reading_text(struct reading *rd, const char *text, size_t len, struct err *e)
+static void
+note_piece(struct reading *rd, struct buf *to, const char *text, size_t len)
 {
 	rd->pieces++;
 	rd->piece = (struct text){ text, len };
+	rd->piece_to = to;
+}
+
+void
+reading_piece(struct reading *rd, struct buf *to, const char *text, size_t len)
+{
+	note_piece(rd, to != NULL ? to : &rd->dropped, text, len);
+	if (to != NULL)
+		buf_add(to, text, len);
+}
+
+void
+reading_arguments(struct reading *rd, struct answer_call *c, struct json_object *value)
+{
+	call_add_arguments(c, value);
+	if (json_object_is_type(value, json_type_string))
+		note_piece(rd, &c->arguments, json_object_get_string(value), (size_t)json_object_get_string_len(value));
+}
+
+int
+reading_text(struct reading *rd, const char *text, size_t len, struct err *e)
+{
+	if (len > 0)
+		note_piece(rd, NULL, text, len);
 	return answer_text(&rd->answer, rd->sink, text, len, e);
 }
 
@@ -178,14 +202,74 @@ give_frame(struct reading *rd, const char *event, struct json_object *body, bool
 	return rd->api->frame(rd, event, body, whole, e);
 }
 
-/* What a frame may have done beside giving a piece of text. */
+/* What an answer is before a frame, to see what it did. */
+struct before {
+	size_t said, refused, replayed, calls, in_calls;
+};
+
+static size_t
+length(const char *text)
+{
+	return text != NULL ? strlen(text) + 1 : 0;
+}
+
+static struct before
+look_at(const struct answer *a)
+{
+	struct before b = { a->text.len, a->refusal.len, a->replay.n, a->calls_n, 0 };
+	size_t i;
+
+	for (i = 0; i < a->calls_n; i++)
+		b.in_calls += a->calls[i].arguments.len + length(a->calls[i].id) + length(a->calls[i].name) + length(a->calls[i].vendor_metadata) +
+		    length(a->calls[i].signature);
+	return b;
+}
+
+/* But for the piece that went into it. */
 static bool
-was_plain_text(const struct reading *rd, size_t replayed, size_t refused)
+same_state(struct reading *rd)
+{
+	char *state = rd->state, *to = (char *)rd->piece_to;
+
+	if (to != NULL && (uintptr_t)to >= (uintptr_t)state && (uintptr_t)to < (uintptr_t)state + rd->api->state)
+		memcpy((char *)rd->state_before + (to - state), to, sizeof(*rd->piece_to));
+	return memcmp(state, rd->state_before, rd->api->state) == 0;
+}
+
+static bool
+is_in_calls(const struct reading *rd)
+{
+	size_t i;
+
+	for (i = 0; i < rd->answer.calls_n; i++)
+		if (rd->piece_to == &rd->answer.calls[i].arguments)
+			return true;
+	return false;
+}
+
+/* The frame did nothing beside giving a piece. */
+static bool
+was_plain(struct reading *rd, const struct before *b)
 {
 	const struct answer *a = &rd->answer;
+	struct before now = look_at(a);
 
-	return rd->pieces == 1 && !rd->complete && a->finish_reason == NULL && a->calls_n == 0 && a->replay.n == replayed &&
-	    a->refusal.len == refused && memcmp(rd->state, rd->state_before, rd->api->state) == 0;
+	if (rd->pieces != 1 || rd->complete || a->finish_reason != NULL || now.calls != b->calls || now.refused != b->refused || now.replayed != b->replayed)
+		return false;
+	if (rd->piece_to != NULL && now.said != b->said)
+		return false;
+	return now.in_calls == b->in_calls + (is_in_calls(rd) ? rd->piece.len : 0) && same_state(rd);
+}
+
+static void
+learn(struct reading *rd, const char *event, const char *data, size_t len)
+{
+	const char *number = rd->numbered ? rd->api->number : NULL;
+	size_t i;
+
+	for (i = 0; i < PLAIN_MAX && rd->api->plain[i].text != NULL; i++)
+		if (alike_learn(&rd->alike, &rd->api->plain[i], number, event, data, len, rd->piece.data, rd->piece.len))
+			return;
 }
 
 /* There is nothing of an answer yet. */
@@ -208,13 +292,13 @@ too_early(const struct reading *rd)
 static int
 give_parsed(struct reading *rd, const char *event, const char *data, size_t len, struct json_object *body, struct err *e)
 {
-	size_t replayed = rd->answer.replay.n, refused = rd->answer.refusal.len, calls = rd->answer.calls_n,
-	    said = rd->answer.text.len;
+	struct before before = look_at(&rd->answer);
 	bool nothing;
 	int rc;
 
 	rd->framed = true;
 	rd->pieces = 0;
+	rd->piece_to = NULL;
 	rd->ended = rd->complete;
 	nothing = too_early(rd);
 	rd->complete = false;	/* until this frame says so, too: some servers put a reason to finish on each */
@@ -222,13 +306,13 @@ give_parsed(struct reading *rd, const char *event, const char *data, size_t len,
 	rc = give_frame(rd, event, body, false, e);
 	if (nothing && !says_nothing_yet(&rd->answer))
 		rd->ended = false;	/* it was too early: another one is to come */
-	if (rc >= 0 && rd->ended && !rd->complete && rd->answer.calls_n > calls)
+	if (rc >= 0 && rd->ended && !rd->complete && rd->answer.calls_n > before.calls)
 		rc = reading_nonsense(rd, "a call comes behind its end", e);
-	if (rc >= 0 && rd->ended && !rd->complete && rd->answer.text.len > said)
+	if (rc >= 0 && rd->ended && !rd->complete && rd->answer.text.len > before.said)
 		rc = reading_nonsense(rd, "text comes behind its end", e);
 	rd->complete = rd->complete || rd->ended;
-	if (rc == 0 && was_plain_text(rd, replayed, refused))
-		alike_learn(&rd->alike, &rd->api->plain, rd->numbered ? rd->api->number : NULL, event, data, len, rd->piece.data, rd->piece.len);
+	if (rc == 0 && was_plain(rd, &before))
+		learn(rd, event, data, len);
 	else
 		alike_forget(&rd->alike);
 	return rc;
@@ -283,7 +367,11 @@ take_frame(struct reading *rd, const char *event, const char *data, size_t len, 
 		return take_new_frame(rd, event, data, len, e);
 	if (rd->numbered)
 		rd->number = rd->alike.number;
-	return answer_text(&rd->answer, rd->sink, rd->alike.text.data, rd->alike.text.len, e);
+	if (rd->piece_to == NULL)
+		return answer_text(&rd->answer, rd->sink, rd->alike.text.data, rd->alike.text.len, e);
+	if (rd->piece_to != &rd->dropped)
+		buf_add(rd->piece_to, rd->alike.text.data, rd->alike.text.len);
+	return rd->piece_to->over ? reading_nonsense(rd, "a part of it is too large", e) : 0;
 }
 
 static int

@@ -20,6 +20,8 @@ struct address {
 
 struct reading;
 
+#define PLAIN_MAX 3
+
 struct api {
 	const char *name, *base_url;
 	bool keyless;			/* its own base URL is asked without a key, too */
@@ -28,7 +30,7 @@ struct api {
 	const void *initial;		/* what it begins as */
 	const char *number;		/* the member of its frames that counts them up; NULL: none */
 	bool early_ends;		/* servers are known to tell a reason to finish before anything is said, too: that is none */
-	struct alike_members plain;	/* of the frames that are a piece of text and no more */
+	struct alike_members plain[PLAIN_MAX];	/* of the frames that are a piece of text, or of what else comes in pieces, and no more */
 	const char *path;		/* of an API that is all at one place, its key a bearer token; else: */
 	void (*address)(const struct llm_request *r, struct address *a);
 	/*
@@ -68,8 +70,10 @@ struct reading {
 	bool ended;		/* the answer was complete before the last frame that was parsed */
 	struct alike alike;
 	void *state_before;	/* the last frame that was parsed */
-	unsigned pieces;	/* of text in it */
+	unsigned pieces;	/* in it */
 	struct text piece;	/* the last of them, as long as it lives */
+	struct buf *piece_to;	/* where it went; NULL: it is text */
+	struct buf dropped;	/* where pieces go that nobody wants */
 	bool numbered;		/* it has a number */
 	int64_t number;		/* of the last one that has */
 };
@@ -87,6 +91,10 @@ int api_read(const struct api *api, const struct llm_request *r, const char *typ
 
 /* For frame(): text for the reader; an error that the server reports within a frame; a frame that cannot be meant. */
 int reading_text(struct reading *rd, const char *text, size_t len, struct err *e);
+/* A piece of something else, behind what is in `to`; NULL: it is not wanted. A frame that does nothing but that need not be parsed when it comes again. */
+void reading_piece(struct reading *rd, struct buf *to, const char *text, size_t len);
+/* The same of a call's arguments, in any form (call_add_arguments). */
+void reading_arguments(struct reading *rd, struct answer_call *c, struct json_object *value);
 int reading_error(const struct reading *rd, struct json_object *body, struct err *e);
 int reading_nonsense(const struct reading *rd, const char *why, struct err *e);
 /* Replaces a name of the answer (model, finish_reason) by a string member that is there and not empty. */

@@ -114,6 +114,53 @@ anthropic_frame(struct buf *out, unsigned *n)
 		buf_addf(out, "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"%s\"}}", text());
 }
 
+/* Of a call's arguments, and of thoughts. */
+static void
+anthropic_call_frame(struct buf *out, unsigned *n)
+{
+	static const char *const others[] = { "{\"type\":\"ping\"}", "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"t\"}}",
+		"{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"t\"}}",
+		"{\"type\":\"content_block_delta\",\"index\":1,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"a\"}}" };
+
+	if (dice(40) == 0)
+		buf_adds(out, PICK(others));
+	else
+		buf_addf(out, "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"%s\"}}", text());
+}
+
+static void
+anthropic_thought_frame(struct buf *out, unsigned *n)
+{
+	static const char *const others[] = { "{\"type\":\"ping\"}", "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"signature_delta\",\"signature\":\"s\"}}",
+		"{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\"}}",
+		"{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"t\"}}" };
+
+	if (dice(30) == 0)
+		buf_adds(out, PICK(others));
+	else
+		buf_addf(out, "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"thinking_delta\",\"thinking\":\"%s\"}}", text());
+}
+
+static void
+openai_call_frame(struct buf *out, unsigned *n)
+{
+	static const char *const others[] = { "{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":1,\"id\":\"d\",\"function\":{\"name\":\"g\",\"arguments\":\"1\"}}]}}]}",
+		"{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"function\":{\"arguments\":\"z\"}}]}}]}", "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"said\"}}]}",
+		"{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"y\"}},{\"index\":0,\"function\":{\"arguments\":\"y\"}}]}}]}" };
+	unsigned kind = dice(40);
+
+	if (kind == 0)
+		buf_adds(out, PICK(others));
+	else if (kind < 8)
+		buf_addf(out, "{\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\",\"reasoning_content\":\"%s\"}}],\"obfuscation\":%s}", text(), unread());
+	else if (kind < 12)
+		buf_addf(out, "{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"%s\"}}],\"content\":\"%s\"}}]}", text(),
+		    dice(4) > 0 ? "" : text());
+	else
+		buf_addf(out, "{\"created\":%u,\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"%s\"}}]}}],\"usage\":{\"prompt_tokens\":%s}}", ++*n,
+		    text(), count());
+}
+
 static void
 gemini_frame(struct buf *out, unsigned *n)
 {
@@ -143,11 +190,13 @@ ollama_frame(struct buf *out, unsigned *n)
 		buf_addf(out, "{\"model\":\"m\",\"created_at\":\"2026-%02u\",\"message\":{\"role\":\"assistant\",\"content\":\"%s\"},\"done\":false}", ++*n % 100, text());
 }
 
+#define LINES 6
+
 static const struct maker {
 	const char *name;
 	const struct provider *provider;
 	void (*frame)(struct buf *out, unsigned *n);
-	const char *begin[3], *end[4];
+	const char *begin[LINES], *end[LINES];
 } makers[] = {
 	{ "openai", &provider_openai, openai_frame, { NULL }, { "{\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}" } },
 	{ "openai-responses", &provider_openai_responses, responses_frame, { NULL }, { NULL } },
@@ -155,6 +204,21 @@ static const struct maker {
 		"{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}" },
 		{ "{\"type\":\"content_block_stop\",\"index\":0}", "{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":3}}",
 		"{\"type\":\"message_stop\"}" } },
+	{ "anthropic, a call", &provider_anthropic, anthropic_call_frame, { "{\"type\":\"message_start\",\"message\":{\"model\":\"c\",\"usage\":{\"input_tokens\":2}}}",
+		"{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"f\",\"input\":{}}}",
+		"{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"a\\\":\\\"\"}}" },
+		{ "{\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"input_json_delta\",\"partial_json\":\"\\\"}\"}}",
+		"{\"type\":\"content_block_stop\",\"index\":0}", "{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":3}}",
+		"{\"type\":\"message_stop\"}" } },
+	{ "anthropic, a thought", &provider_anthropic, anthropic_thought_frame, { "{\"type\":\"message_start\",\"message\":{\"model\":\"c\",\"usage\":{\"input_tokens\":2}}}",
+		"{\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}}" },
+		{ "{\"type\":\"content_block_stop\",\"index\":0}",
+		"{\"type\":\"content_block_start\",\"index\":1,\"content_block\":{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"f\",\"input\":{}}}", "{\"type\":\"content_block_stop\",\"index\":1}",
+		"{\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"tool_use\"},\"usage\":{\"output_tokens\":3}}", "{\"type\":\"message_stop\"}" } },
+	{ "openai, a call", &provider_openai, openai_call_frame,
+		{ "{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"id\":\"c\",\"function\":{\"name\":\"f\",\"arguments\":\"\\\"\"}}]}}]}" },
+		{ "{\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"\\\"\"}}]}}]}",
+		"{\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"tool_calls\"}]}" } },
 	{ "gemini", &provider_gemini, gemini_frame, { NULL }, { "{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"\"}]},\"finishReason\":\"STOP\",\"index\":0}]}" } },
 	{ "ollama", &provider_ollama, ollama_frame, { NULL }, { "{\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\",\"eval_count\":4}" } },
 };
@@ -179,7 +243,7 @@ make_stream(struct buf *out, const struct maker *m)
 	unsigned n = 0, frames = 4 + dice(24), i, times;
 
 	buf_reset(out);
-	for (i = 0; i < 3 && m->begin[i] != NULL; i++)
+	for (i = 0; i < LINES && m->begin[i] != NULL; i++)
 		add_line(out, m, m->begin[i]);
 	while (frames-- > 0) {
 		buf_reset(&frame);
@@ -187,7 +251,7 @@ make_stream(struct buf *out, const struct maker *m)
 		for (times = dice(25) == 0 ? 2 : dice(40) == 0 ? 0 : 1; times > 0; times--)
 			add_line(out, m, frame.data);
 	}
-	for (i = 0; i < 4 && m->end[i] != NULL; i++)
+	for (i = 0; i < LINES && m->end[i] != NULL; i++)
 		add_line(out, m, m->end[i]);
 	for (i = dice(4) == 0 ? 1 + dice(3) : 0; i > 0; i--)
 		out->data[dice((unsigned)out->len)] = (char)dice(3) == 0 ? (char)dice(256) : "{}[]\",:\\0e-\n1"[dice(13)];
@@ -264,7 +328,8 @@ same_reply(const struct llm_reply *a, const struct llm_reply *b)
 	    a->has_usage != b->has_usage || a->replay.n != b->replay.n)
 		return false;
 	for (i = 0; i < a->calls_n; i++)	/* ids may be made up */
-		if (!is(a->calls[i].name, b->calls[i].name) || !is(a->calls[i].arguments, b->calls[i].arguments))
+		if (!is(a->calls[i].name, b->calls[i].name) || !is(a->calls[i].arguments, b->calls[i].arguments) ||
+		    !is(a->calls[i].vendor_metadata, b->calls[i].vendor_metadata))
 			return false;
 	return true;
 }
@@ -299,7 +364,7 @@ compare(const struct maker *m, size_t streams, size_t *good)
 	struct outcome with, without;
 	size_t bad = 0;
 
-	slow.plain = (struct alike_members){ .text = NULL };
+	memset(slow.plain, 0, sizeof(slow.plain));
 	for (*good = 0; streams > 0; streams--) {
 		make_stream(&bytes, m);
 		if (m->provider == &provider_openai_responses)
