@@ -206,3 +206,21 @@ load assemble
 	tail -n 1 out | grep -q '"on"'
 	[ "$(jq -s '[.[] | .data.results // [] | length] | add' out)" -eq 10000 ]
 }
+
+@test "a container that is taken apart keeps the bytes of its results, and those of one round stay together" {
+	local odd='{"parent_id":"a" , "n": 1.0E2, "x": "\\u00e9é", "result": {"data": {"parts": [{"__event__": "TextInput", "content": "one"}]}}}'
+	{
+		U 1
+		C a b
+		U 2
+		C c
+		echo "{\"type\": \"ToolResultsEvent\", \"k\":0, \"data\": {\"results\" :[$odd,{$(result b=two)} , {$(result zz=none)},{$(result c=three)}], \"z\": 1}}"
+	} >in
+	ag2-assemble <in >out 2>err
+	[ "$(shape <out)" = 'U(1) C(a,b) R(a=one,b=two) U(2) C(c) R(c=three)' ] || fail "$(shape <out)"
+	echo "{\"type\": \"ToolResultsEvent\", \"k\":0, \"data\": {\"results\" :[$odd, {$(result b=two)}], \"z\": 1}}" | diff - <(sed -n 3p out)
+	{ U 1; C a b; U 2; R a=1 b=2; } >in
+	ag2-assemble <in 2>err >out
+	cmp <(sed -n 3p out) <(sed -n 4p in)
+}
+
