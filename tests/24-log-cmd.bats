@@ -5,19 +5,6 @@ load helper
 load redis
 load backend
 
-setup_file() {
-	backend_servers "$backend"
-}
-
-teardown_file() {
-	backend_servers_end
-}
-
-setup() {
-	clean_environment
-	backend_use "$backend"
-}
-
 # Event lines.
 U() {
 	printf '{"type": "ag2.events.input_events.ModelRequest", "data": {"created_at": 1.5, "parts": [{"__event__": "ag2.events.input_events.TextInput", "created_at": 0.5, "metadata": {}, "content": "%s"}]}}\n' "$1"

@@ -6,14 +6,7 @@ load redis
 load backend
 load ag2
 
-# shellcheck disable=SC2086
-setup_file() {
-	backend_servers $everywhere
-}
-
-teardown_file() {
-	backend_servers_end
-}
+kinds=$everywhere
 
 setup() {
 	clean_environment

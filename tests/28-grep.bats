@@ -5,19 +5,6 @@ load helper
 load redis
 load backend
 
-setup_file() {
-	backend_servers "$backend"
-}
-
-teardown_file() {
-	backend_servers_end
-}
-
-setup() {
-	clean_environment
-	backend_use "$backend"
-}
-
 put() {
 	printf "$2" | ag2-store write "$1"
 }

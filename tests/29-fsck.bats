@@ -5,14 +5,7 @@ load helper
 load redis
 load backend
 
-# shellcheck disable=SC2086
-setup_file() {
-	backend_servers $everywhere
-}
-
-teardown_file() {
-	backend_servers_end
-}
+kinds=$everywhere
 
 setup() {
 	clean_environment

@@ -1,18 +1,30 @@
 # The kinds of store that tests are run on: disk, disk-full (?sync=full), sqlite, sqlite-ag2 (?layout=ag2), redis, cluster.
 # `load redis`, then `load backend`.
 #
-# A file whose tests are run on one of them at a time has
-#	setup_file() { backend_servers "$backend"; }
-#	teardown_file() { backend_servers_end; }
-#	setup() { clean_environment; backend_use "$backend"; }
-# AG2_TEST_STORE says which, else the end of the file's name (x-redis.bats is a link to x.bats), else it is disk. A test that goes
-# through them all itself says `everywhere FUNCTION...`, which takes those of AG2_TEST_STORE, if it is set. Servers are
-# started once for a file; each test, and each call of everywhere, has a prefix of its own there.
+# The tests of a file that loads this are run on one of them, and have a store of that kind in AG2_STORE.
+# AG2_TEST_STORE says which, else the end of the file's name (x-redis.bats is a link to x.bats), else it is disk. A file whose
+# tests go through them all sets kinds=$everywhere and says `everywhere FUNCTION...`, which takes those of AG2_TEST_STORE, if it is
+# set. Servers are started once for a file; each test, and each call of everywhere, has a prefix of its own there.
 
 backends="disk sqlite sqlite-ag2 redis cluster"
 backend=${AG2_TEST_STORE:-$(basename "$BATS_TEST_FILENAME" .bats | sed -n 's/.*-\(disk-full\|sqlite-ag2\|sqlite\|redis\|cluster\)$/\1/p')}
 backend=${backend:-disk}
 everywhere=${AG2_TEST_STORE:-$backends}
+kinds=$backend
+
+# shellcheck disable=SC2086 # several
+setup_file() {
+	backend_servers $kinds
+}
+
+teardown_file() {
+	backend_servers_end
+}
+
+setup() {
+	clean_environment
+	[ "$kinds" != "$backend" ] || backend_use "$backend"
+}
 
 # backend_servers KIND...: starts what these need; where there is no redis-server, none.
 backend_servers() {
