@@ -643,7 +643,7 @@ nowhere(const struct store_op *ops, size_t n, struct err *e)
 
 	for (i = 0; i < n; i++) {
 		if ((ops[i].kind == STORE_OP_EXPECT && ops[i].version != 0) || ops[i].kind == STORE_OP_REPLACE_PREFIX)
-			return disk_conflict(ops[i].path, e);
+			return store_conflict(ops[i].path, e);
 		need |= ops[i].kind == STORE_OP_WRITE || ops[i].kind == STORE_OP_APPEND;
 	}
 	return need;

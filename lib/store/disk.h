@@ -125,7 +125,6 @@ void disk_prune(struct disk *d, const char *path);	/* removes the directories ab
 
 char *disk_dir_of(const char *path);		/* the directory part, "/" for what is in the root. Free it. */
 bool disk_reserved(const char *path);		/* whether it is of those that the store needs for itself */
-int disk_conflict(const char *path, struct err *e);
 void plan_staged(char name[16], unsigned n);	/* the name in tmp */
 int disk_set_version(int fd, uint64_t version);	/* -1 with errno set */
 

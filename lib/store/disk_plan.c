@@ -164,12 +164,6 @@ disk_prune(struct disk *d, const char *path)
 
 /* ---- Planning: all that can be refused is refused here, before anything changes ---- */
 
-int
-disk_conflict(const char *path, struct err *e)
-{
-	return err_set(e, ERR_CONFLICT, "'%s' is not what it was: read it again", path);
-}
-
 static int
 check_version(struct disk *d, const struct store_op *op, struct err *e)
 {
@@ -178,7 +172,7 @@ check_version(struct disk *d, const struct store_op *op, struct err *e)
 
 	if (rc < 0 && !beneath_absent(errno))
 		return err_sys(e, "cannot look at '%s'", op->path);
-	return (rc == 0 && S_ISREG(st.st_mode) ? disk_version_of(&st) : 0) == op->version ? 0 : disk_conflict(op->path, e);
+	return (rc == 0 && S_ISREG(st.st_mode) ? disk_version_of(&st) : 0) == op->version ? 0 : store_conflict(op->path, e);
 }
 
 static int
@@ -194,10 +188,10 @@ check_prefix(struct disk *d, const struct store_op *op, struct err *e)
 	int fd = disk_file_fd(d, op->path, &st, &why);
 
 	if (fd < 0)
-		return why.code == ERR_ABSENT ? disk_conflict(op->path, e) : err_set(e, why.code, "%s", why.msg);
+		return why.code == ERR_ABSENT ? store_conflict(op->path, e) : err_set(e, why.code, "%s", why.msg);
 	if (op->unchecked) {
 		close(fd);
-		return op->upto <= (uint64_t)st.st_size ? 0 : disk_conflict(op->path, e);
+		return op->upto <= (uint64_t)st.st_size ? 0 : store_conflict(op->path, e);
 	}
 	chunk = xmalloc(CHUNK);
 	sha1_init(&h);
@@ -217,7 +211,7 @@ check_prefix(struct disk *d, const struct store_op *op, struct err *e)
 	close(fd);
 	if (n < 0)
 		return -1;
-	return at == op->upto && memcmp(sum, op->sha1, sizeof(sum)) == 0 ? 0 : disk_conflict(op->path, e);
+	return at == op->upto && memcmp(sum, op->sha1, sizeof(sum)) == 0 ? 0 : store_conflict(op->path, e);
 }
 
 static int
@@ -342,13 +336,13 @@ copy_piece(struct disk *d, const struct store_op *op, const struct store_piece *
 	ssize_t n;
 
 	if (from < 0)
-		return why.code == ERR_ABSENT ? disk_conflict(piece->from, e) : err_set(e, why.code, "%s", why.msg);
+		return why.code == ERR_ABSENT ? store_conflict(piece->from, e) : err_set(e, why.code, "%s", why.msg);
 	while (rc == 0 && done < piece->len) {
 		n = copy_some(from, (off_t)(piece->offset + done), to, (size_t)(piece->len - done));
 		if (n < 0)
 			rc = err_sys(e, "cannot write '%s'", op->path);
 		else if (n == 0)
-			rc = disk_conflict(piece->from, e);
+			rc = store_conflict(piece->from, e);
 		done += (uint64_t)n;
 	}
 	close(from);
