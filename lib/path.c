@@ -33,22 +33,40 @@ path_normalise(struct buf *out, const char *path, size_t len, struct err *e)
 	return 0;
 }
 
+static bool
+is_name(const char *name, size_t n)
+{
+	return n > 0 && n <= PATH_COMPONENT_MAX && !(name[0] == '.' && (n == 1 || (n == 2 && name[1] == '.')));
+}
+
 bool
 path_is_normal(const char *path)
 {
 	const char *p = path, *name;
-	size_t n;
 
 	if (strcmp(path, "/") == 0)
 		return true;
 	while (*p == '/') {
 		name = p + 1;
 		p = strchrnul(name, '/');
-		n = (size_t)(p - name);
-		if (n == 0 || n > PATH_COMPONENT_MAX || (name[0] == '.' && (n == 1 || (n == 2 && name[1] == '.'))))
+		if (!is_name(name, (size_t)(p - name)))
 			return false;
 	}
 	return p > path && (size_t)(p - path) <= PATH_BYTES_MAX;
+}
+
+bool
+path_can_be(const char *path, size_t len)
+{
+	return memchr(path, '\0', len) == NULL && path_is_normal(path);
+}
+
+bool
+path_can_have(const char *dir, const char *name)
+{
+	size_t n = strlen(name), above = strcmp(dir, "/") == 0 ? 0 : strlen(dir);
+
+	return is_name(name, n) && above + 1 + n <= PATH_BYTES_MAX;
 }
 
 bool

@@ -19,6 +19,12 @@ int path_normalise(struct buf *out, const char *path, size_t len, struct err *e)
 /* Whether that is what it is already. */
 bool path_is_normal(const char *path);
 
+/* The same of len bytes that others have made, which may have a NUL in them: false for a path that no command can name. */
+bool path_can_be(const char *path, size_t len);
+
+/* The same of what is called `name`, which has no slash, in the directory `dir`. */
+bool path_can_have(const char *dir, const char *name);
+
 /* True when path is dir or lies below it; both normalised. Everything lies below "/". */
 bool path_within(const char *path, const char *dir);
 

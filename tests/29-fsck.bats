@@ -358,6 +358,109 @@ d"
 	[ "$(ag2-store stat --json /c | jq -r .version)" -gt "$v" ]
 }
 
+@test "sqlite: segments of no file, with any number, are in nobody's way, and what they have is kept" {
+	export AG2_STORE=sqlite:$TMP/s.db
+	local id
+	ag2-store write /a <<<a
+	for id in 9223372036854775807 -9223372036854775808 -5 0 "(2 << 40)" "((2 << 40) | (1 << 39))"; do
+		sqlite3 s.db "INSERT INTO segments VALUES ($id, x'6162')"
+		run -1 ag2-store fsck
+		output_is "/: 2 bytes of content belong to no file"
+		ag2-store append /new <<<new
+		run -0 ag2-store cat /new
+		output_is new
+		id=$((id >> 40))
+		repairs "/: 2 bytes of content belong to no file: moved to /.ag2/lost/$id"
+		run -0 ag2-store cat "/.ag2/lost/$id"
+		output_is ab
+		ag2-store rm -f "/.ag2/lost/$id"
+		ag2-store rm /new
+	done
+	# A row whose number none can have, and a size that none can be.
+	sqlite3 s.db "UPDATE segments SET id = id - (1 << 40) * (id >> 40) + (-5 << 40); UPDATE files SET id = -5, size = -1"
+	repairs "/a: its segments have 2 bytes, its size is -1: it has the 2 bytes that are there"
+	run -0 ag2-store cat /a
+	output_is a
+	sqlite3 s.db "UPDATE files SET id = -9223372036854775807"
+	repairs "/a: its segments have 0 bytes, its size is 2: it has the 0 bytes that are there" "/: 2 bytes of content belong to no file: moved to /.ag2/lost/1"
+}
+
+@test "sqlite: a version that none can be is told, no change counts on from it, and it is repaired" {
+	export AG2_STORE=sqlite:$TMP/s.db
+	local url v
+	ag2-store write /a <<<a
+	ag2-store write /b <<<b
+	sqlite3 s.db "UPDATE counter SET version = 9223372036854775807"
+	run -65 ag2-store append /a <<<more
+	has "counter of versions"
+	repairs "/: the counter of versions is at 9223372036854775807, which no version can be: nothing can be written: set"
+	ag2-store append /a <<<more
+	[ "$(ag2-store stat --json /a | jq -r .version)" -eq 3 ]
+	for url in sqlite:s.db sqlite:plain.db 'sqlite:plain.db?layout=ag2'; do
+		for v in 9223372036854775807 1e19; do
+			if [ "$url" != sqlite:s.db ]; then
+				rm -f plain.db*
+				ag2_table plain.db "INSERT INTO entries VALUES ('/a', 'a', 1), ('/b', 'b', 3)"
+			fi
+			case $url in
+			sqlite:s.db) sqlite3 s.db "UPDATE files SET version = $v WHERE path = '/a'" ;;
+			*) sqlite3 plain.db "UPDATE entries SET version = $v WHERE path = '/a'" ;;
+			esac
+			export AG2_STORE=$url
+			run -65 ag2-store append /a <<<more
+			has "'/a' is damaged: its version"
+			run -1 ag2-store fsck
+			has "/a: its version is "
+			run -0 ag2-store fsck --repair
+			is_well
+			v=$(ag2-store stat --json /a | jq -r .version)
+			[ "$v" -gt 3 ] && [ "$v" -lt 100 ]
+			ag2-store append /b <<<more
+			[ "$(ag2-store stat --json /b | jq -r .version)" -gt "$v" ]
+		done
+	done
+}
+
+# ag2_table FILE SQL: a database with AG2's table, and what the statements put in it.
+ag2_table() {
+	sqlite3 "$1" "CREATE TABLE entries (path TEXT PRIMARY KEY, content BLOB NOT NULL, version INTEGER NOT NULL DEFAULT 0); $2"
+}
+
+@test "sqlite: paths that no command can name are passed over by all that goes through a tree, kept, and told" {
+	local url
+	for url in sqlite:s.db 'sqlite:s.db?layout=ag2'; do
+		export AG2_STORE=$url
+		rm -f s.db*
+		ag2_table s.db "INSERT INTO entries VALUES ('/a/../b', 'x', 1), ('/a/./c', 'x', 1), ('/n/' || printf('%.300c', 'n'), 'x', 1),
+			('/nul' || char(0) || 'x', 'x', 1), ('/nul' || char(0) || 'd/e', 'x', 1), (x'2f62', 'x', 1), ('no slash', 'x', 1), ('/end/', 'x', 1),
+			('/deep' || replace(printf('%.1400c', 'd'), 'd', '/dd'), 'x', 1), ('/good', 'good', 2)"
+		run -0 ag2-store ls
+		output_is "a/
+deep/
+end/
+good
+n/"
+		run -0 ag2-store ls -R /a
+		output_is ""
+		run -0 ag2-store grep . /
+		output_is "/good:good"
+		ag2-store tree / >/dev/null
+		ag2-store export / | tar -tf - >names
+		grep -qx good names
+		ag2-store append /good <<<" more"
+		run -0 ag2-store cat /good
+		output_is "good more"
+		run -1 ag2-store fsck
+		[ "$(grep -c 'is a path that no command of ours can name$' <<<"$output")" -eq 9 ]
+		has '/nul\0x: is a path'
+		[ "$(sqlite3 s.db "SELECT count(*) FROM entries WHERE content = CAST('x' AS BLOB) OR content = 'x'")" -eq 9 ]
+		run -0 ag2-store rm -r /a
+	done
+	sqlite3 s.db "INSERT INTO entries VALUES (NULL, 'x', 1)"
+	run -65 ag2-store -s sqlite:s.db append /good <<<x
+	has "has no path"
+}
+
 @test "sqlite: a view or trigger that is gone or another's is made anew; what is nobody's is told" {
 	export AG2_STORE=sqlite:$TMP/s.db
 	local sql

@@ -241,12 +241,11 @@ struct children {
 	size_t n, cap;
 };
 
-/* A name that is empty or has a NUL cannot be one of ours; there is no path by which it could be asked for. */
 static void
 add_child(struct children *c, const char *name, size_t len, struct store_stat st)
 {
-	if (len == 0 || memchr(name, '\0', len) != NULL)
-		return;
+	if (memchr(name, '\0', len) != NULL)
+		return;		/* no command can name it */
 	c->all = xgrow(c->all, c->n, &c->cap, sizeof(*c->all));
 	c->all[c->n++] = (struct child){ .name = c->names.len, .st = st };
 	buf_add(&c->names, name, len);
@@ -314,13 +313,8 @@ sqlite_list(void *self, const char *path, unsigned flags, store_list_fn *fn, voi
 	READING(s, rc, e, c.n = 0; buf_reset(&c.names); rc = gather(s, path, flags, &c, e));
 	if (rc < 0)
 		goto out;
-	for (i = 0; i < c.n && rc == 0; i++) {
-		const char *name = c.names.data + c.all[i].name;
-
-		if (!(flags & STORE_LIST_ALL) && strcmp(path, "/") == 0 && strcmp(name, ".ag2") == 0)
-			continue;
-		rc = fn(arg, name, c.all[i].st.dir, flags & STORE_LIST_STAT ? &c.all[i].st : NULL);
-	}
+	for (i = 0; i < c.n && rc == 0; i++)
+		rc = fn(arg, c.names.data + c.all[i].name, c.all[i].st.dir, flags & STORE_LIST_STAT ? &c.all[i].st : NULL);
 out:
 	free(c.all);
 	buf_release(&c.names);

@@ -51,6 +51,7 @@ void sqlite_file_close(void *file);
 /* ---- sqlite_change.c ---- */
 
 int sqlite_commit(void *self, struct store_op *ops, size_t n, struct err *e);
+int sqlite_next_version(struct sqlite_store *s, int64_t *version, struct err *e);	/* of our layout; ERR_DATA when the counter is damaged */
 int sqlite_free_id(struct sqlite_store *s, int64_t *id, struct err *e);		/* one that no file has; ERR_DATA when all are used */
 int sqlite_place_file(struct sqlite_store *s, const char *path, struct row *r, struct err *e);	/* the row of path, or, when a file may be made there, one with id 0 */
 int sqlite_check_size(const char *path, uint64_t size, uint64_t more, struct err *e);

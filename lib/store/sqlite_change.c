@@ -53,6 +53,8 @@ sqlite_place_file(struct sqlite_store *s, const char *path, struct row *r, struc
 {
 	int rc = row_find(s, path, r, e);
 
+	if (rc > 0 && r->version > VERSION_MAX)
+		return db_unversioned(s, path, r->version, e);
 	if (rc != 0)
 		return rc < 0 ? -1 : 0;
 	if (check_creatable(s, path, e) < 0)
@@ -82,13 +84,23 @@ make_file(struct sqlite_store *s, const char *path, struct row *r, struct err *e
 	return db_run(s, db_query(s, Q_NEW, e, "iiiiidt", r->id, (int64_t)r->base, INT64_C(0), INT64_C(0), INT64_C(1), 0.0, path), e);
 }
 
+int
+sqlite_next_version(struct sqlite_store *s, int64_t *version, struct err *e)
+{
+	if (db_number(s, db_query(s, Q_VERSION, e, ""), version, e) < 0)
+		return -1;
+	if (*version >= 1 && *version <= VERSION_MAX)
+		return 0;
+	return err_set(e, ERR_DATA, "%s: damaged: its counter of versions is at %lld, which no version can be; fsck --repair sets it", db_name(s), (long long)*version);
+}
+
 /* Gives the row its next version and saves it. */
 static int
 save(struct sqlite_store *s, struct row *r, struct store_op *op, struct err *e)
 {
 	int64_t version;
 
-	if (db_number(s, db_query(s, Q_VERSION, e, ""), &version, e) < 0)
+	if (sqlite_next_version(s, &version, e) < 0)
 		return -1;
 	op->version = r->version = (uint64_t)version;
 	return db_run(s, db_query(s, Q_SAVE, e, "iiiiid", r->id, (int64_t)r->base, (int64_t)r->run, (int64_t)r->size, version, now()), e);
@@ -302,7 +314,9 @@ do_replace(struct sqlite_store *s, struct store_op *op, struct err *e)
 	uint64_t place, rest;
 	struct row r;
 
-	if (row_find(s, op->path, &r, e) <= 0 || op->upto > r.size)
+	if (sqlite_place_file(s, op->path, &r, e) < 0)
+		return -1;
+	if (r.id == 0 || op->upto > r.size)
 		return err_set(e, ERR_BUG, "%s: the prefix was not checked", op->path);
 	if (sqlite_check_size(op->path, r.size - op->upto, op->len, e) < 0)
 		return -1;

@@ -69,6 +69,22 @@ prepare(struct sqlite_store *s, const char *sql, struct err *e)
 	return st;
 }
 
+/* The bytes of a path as they can be told; NULL is SQL's. */
+static const char *
+with_nuls(struct buf *out, const char *path, size_t len)
+{
+	const char *nul;
+
+	buf_reset(out);
+	for (; path != NULL && (nul = memchr(path, '\0', len)) != NULL; len -= (size_t)(nul + 1 - path), path = nul + 1) {
+		buf_add(out, path, (size_t)(nul - path));
+		buf_adds(out, "\\0");
+	}
+	if (path != NULL)
+		buf_add(out, path, len);
+	return out->data;
+}
+
 /* ---- SQLite's own structures ---- */
 
 /* How many things SQLite finds wrong; the first of them is in first. -1 on error. */
@@ -199,37 +215,38 @@ compare(struct check *c, struct err *e)
 	return f < 0 || s < 0 ? -1 : 0;
 }
 
-/* Moves the content that is there, in its order, to places of its own, without a gap. */
+/*
+ * Moves the content that is there, in its order, to places of its own, without a gap. What a damaged database numbers its
+ * segments with is any integer; a row can have a number that no segment could have.
+ */
 static int
 lay_out(struct sqlite_store *s, int64_t from, struct row *to, struct err *e)
 {
-	sqlite3_stmt *st = prepare(s, "SELECT id, CAST(data AS BLOB) FROM segments WHERE id >= ?1 AND id <= ?2 ORDER BY id LIMIT 1", e);
-	int64_t at = from * (int64_t)PLACES, end = at + (int64_t)(PLACES - 1);
+	sqlite3_stmt *st = prepare(s, "SELECT id, CAST(data AS BLOB) FROM segments WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT 1", e);
+	bool any = from >= INT64_MIN / (int64_t)PLACES && from <= INT64_MAX / (int64_t)PLACES;
+	int64_t first = any ? from * (int64_t)PLACES : 0, end = first + (int64_t)(PLACES - 1), at = first;
 	int rc = st == NULL ? -1 : sqlite_free_id(s, &to->id, e), n;
 
 	to->base = MIDDLE;
 	to->size = to->run = 0;
-	while (rc == 0) {
+	while (rc == 0 && any) {
 		sqlite3_bind_int64(st, 1, at);
 		sqlite3_bind_int64(st, 2, end);
 		if ((rc = db_step(s, st, e)) <= 0)
 			break;
-		at = sqlite3_column_int64(st, 0) + 1;
+		at = sqlite3_column_int64(st, 0);
 		n = sqlite3_column_bytes(st, 1);
 		rc = segment_put(s, to, to->base + to->size, sqlite3_column_blob(st, 1), (size_t)n, e);
 		to->size += (uint64_t)n;
 		sqlite3_reset(st);
+		if (at == end)
+			break;
+		at++;
 	}
 	sqlite3_finalize(st);
-	if (rc == 0)
-		rc = db_run(s, db_query(s, Q_CUT, e, "ii", from * (int64_t)PLACES, end), e);
+	if (rc == 0 && any)
+		rc = db_run(s, db_query(s, Q_CUT, e, "ii", first, end), e);
 	return rc;
-}
-
-static int
-next_version(struct sqlite_store *s, int64_t *version, struct err *e)
-{
-	return db_number(s, db_query(s, Q_VERSION, e, ""), version, e);
 }
 
 static int
@@ -238,7 +255,7 @@ mend_file(struct sqlite_store *s, const struct broken *b, struct err *e)
 	struct row to = { 0 };
 	int64_t version;
 
-	if (lay_out(s, b->id, &to, e) < 0 || next_version(s, &version, e) < 0 ||
+	if (lay_out(s, b->id, &to, e) < 0 || sqlite_next_version(s, &version, e) < 0 ||
 	    db_run(s, db_query(s, Q_RENUMBER, e, "ii", b->id, to.id), e) < 0)
 		return -1;
 	return db_run(s, db_query(s, Q_SAVE, e, "iiiiid", to.id, (int64_t)to.base, (int64_t)to.run, (int64_t)to.size, version, -1.0), e);
@@ -250,7 +267,7 @@ mend_lost(struct sqlite_store *s, const struct broken *b, const char *path, stru
 	struct row to = { 0 };
 	int64_t version;
 
-	if (lay_out(s, b->id, &to, e) < 0 || next_version(s, &version, e) < 0)
+	if (lay_out(s, b->id, &to, e) < 0 || sqlite_next_version(s, &version, e) < 0)
 		return -1;
 	return db_run(s, db_query(s, Q_NEW, e, "iiiiidt", to.id, (int64_t)to.base, (int64_t)to.run, (int64_t)to.size, version, -1.0, path), e);
 }
@@ -288,7 +305,7 @@ tell_broken(struct check *c, const struct broken *b, struct err *e)
 		if (b->have == b->size)
 			store_found(keep, c, b->path, "damaged", repaired, "its segments do not follow each other as they should");
 		else
-			store_found(keep, c, b->path, "damaged", repaired, "its segments have %" PRIu64 " bytes, its size is %" PRIu64, b->have, b->size);
+			store_found(keep, c, b->path, "damaged", repaired, "its segments have %" PRIu64 " bytes, its size is %" PRId64, b->have, (int64_t)b->size);
 	}
 	free(path);
 	free(repaired);
@@ -297,22 +314,64 @@ tell_broken(struct check *c, const struct broken *b, struct err *e)
 
 /* ---- Versions and names ---- */
 
+/* A counter is put in step with the files; those whose version is none count for nothing, and get another then. */
 static int
 check_counter(struct check *c, struct err *e)
 {
+	static const char greatest[] = "SELECT COALESCE(max(version), 0) FROM files WHERE version <= " VERSION_TEXT;
 	int64_t rows, counter, top;
 	const char *repaired = c->repair ? "set" : NULL;
 
 	if (layout_number(c->s, "SELECT count(*) FROM counter", &rows, e) < 0 || layout_number(c->s, "SELECT COALESCE(max(version), 0) FROM counter", &counter, e) < 0 ||
-	    layout_number(c->s, "SELECT COALESCE(max(version), 0) FROM files", &top, e) < 0)
+	    layout_number(c->s, greatest, &top, e) < 0)
 		return -1;
 	if (rows != 1)
 		store_found(keep, c, "/", "version", repaired, "the counter of versions is there %" PRId64 " times: nothing can be written", rows);
+	else if (counter > VERSION_MAX)
+		store_found(keep, c, "/", "version", repaired, "the counter of versions is at %" PRId64 ", which no version can be: nothing can be written", counter);
 	else if (counter < top)
 		store_found(keep, c, "/", "version", repaired, "versions would fall: the counter is at %" PRId64 ", a file has %" PRId64, counter, top);
 	else
 		return 0;
-	return c->repair ? db_exec(c->s, "DELETE FROM counter; INSERT INTO counter SELECT COALESCE(max(version), 0) FROM files", e) : 0;
+	if (!c->repair)
+		return 0;
+	if (db_exec(c->s, "DELETE FROM counter; INSERT INTO counter VALUES(0)", e) < 0)
+		return -1;
+	return db_exec(c->s, "UPDATE counter SET version = (SELECT COALESCE(max(version), 0) FROM files WHERE version <= " VERSION_TEXT ")", e);
+}
+
+/* Files with a version that none can be: each gets the next one. */
+static int
+check_versions(struct check *c, struct err *e)
+{
+	static const char next_plain[] = "UPDATE entries SET version = 1 + max((SELECT COALESCE(max(version), 0) FROM entries WHERE version <= " VERSION_TEXT "), "
+	    "(SELECT user_version FROM pragma_user_version)) WHERE rowid = ?1 RETURNING version";
+	struct sqlite_store *s = c->s;
+	bool ours = s->layout == LAYOUT_OURS;
+	sqlite3_stmt *st = prepare(s, ours ? "SELECT id, path, version FROM files WHERE version > " VERSION_TEXT " ORDER BY path" :
+	    "SELECT rowid, path, version FROM entries WHERE version > " VERSION_TEXT " ORDER BY path", e);
+	sqlite3_stmt *set = prepare(s, ours ? "UPDATE files SET version = (SELECT version FROM counter) WHERE id = ?1 RETURNING version" : next_plain, e);
+	struct buf shown = BUF_INIT;
+	int64_t version = 0;
+	char *repaired;
+	int rc = set == NULL ? -1 : db_step(s, st, e);
+
+	for (; rc > 0; rc = rc < 0 ? -1 : db_step(s, st, e)) {
+		repaired = NULL;
+		if (c->repair) {
+			sqlite3_bind_int64(set, 1, sqlite3_column_int64(st, 0));
+			if ((ours && sqlite_next_version(s, &version, e) < 0) || db_number(s, set, &version, e) < 0)
+				rc = -1;
+			repaired = xasprintf("it has %" PRId64, version);
+		}
+		store_found(keep, c, with_nuls(&shown, (const char *)sqlite3_column_text(st, 1), (size_t)sqlite3_column_bytes(st, 1)), "version", repaired,
+		    "its version is %s, which none can be: it cannot be changed", (const char *)sqlite3_column_text(st, 2));
+		free(repaired);
+	}
+	sqlite3_finalize(st);
+	sqlite3_finalize(set);
+	buf_release(&shown);
+	return rc;
 }
 
 /* Paths that no command can say, and files below files: AG2 can make both. */
@@ -322,7 +381,7 @@ check_paths(struct check *c, struct err *e)
 	bool ours = c->s->layout == LAYOUT_OURS;
 	sqlite3_stmt *st = prepare(c->s, ours ? "SELECT path, typeof(path) = 'text' FROM files ORDER BY path" :
 	    "SELECT path, typeof(path) = 'text' FROM entries ORDER BY path", e);
-	struct buf p = BUF_INIT;
+	struct buf shown = BUF_INIT;
 	const char *path;
 	size_t len;
 	int rc;
@@ -330,13 +389,13 @@ check_paths(struct check *c, struct err *e)
 	while ((rc = db_step(c->s, st, e)) > 0) {
 		path = (const char *)sqlite3_column_text(st, 0);
 		len = (size_t)sqlite3_column_bytes(st, 0);
-		if (path == NULL || sqlite3_column_int(st, 1) == 0 || path_normalise(&p, path, len, NULL) < 0 || p.len != len || memcmp(p.data, path, len) != 0)
-			store_found(keep, c, path != NULL ? path : "", "hidden", NULL, "is a path that no command of ours can name");
+		if (path == NULL || sqlite3_column_int(st, 1) == 0 || !path_can_be(path, len))
+			store_found(keep, c, with_nuls(&shown, path, len), "hidden", NULL, "is a path that no command of ours can name");
 		else if (row_below(c->s, path, NULL) > 0)
 			store_found(keep, c, path, "both", NULL, "is a file and a directory: it is read, but cannot be copied to a disk");
 	}
 	sqlite3_finalize(st);
-	buf_release(&p);
+	buf_release(&shown);
 	return rc;
 }
 
@@ -351,6 +410,8 @@ check_all(struct check *c, struct err *e)
 
 	if (rc == 0 && c->s->layout == LAYOUT_OURS)
 		rc = check_counter(c, &why);
+	if (rc == 0)
+		rc = check_versions(c, &why);
 	if (rc == 0 && c->s->layout == LAYOUT_OURS)
 		rc = compare(c, &why);
 	for (i = 0; i < c->nbroken && rc == 0; i++)

@@ -80,6 +80,13 @@ db_fail(struct sqlite_store *s, struct err *e)
 }
 
 int
+db_unversioned(struct sqlite_store *s, const char *path, uint64_t version, struct err *e)
+{
+	return err_set(e, ERR_DATA, "%s: '%s' is damaged: its version is %llu, which none can be, so that it cannot get a greater one; "
+	    "fsck --repair gives it another", db_name(s), path, (unsigned long long)version);
+}
+
+int
 db_exec(struct sqlite_store *s, const char *sql, struct err *e)
 {
 	return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : db_fail(s, e);
@@ -100,6 +107,9 @@ db_query(struct sqlite_store *s, enum query q, struct err *e, const char *types,
 		switch (*types++) {
 		case 't':
 			rc = sqlite3_bind_text(*st, i, va_arg(ap, const char *), -1, SQLITE_STATIC);
+			break;
+		case 'v':
+			rc = sqlite3_bind_value(*st, i, va_arg(ap, sqlite3_value *));
 			break;
 		case 'i':
 			rc = sqlite3_bind_int64(*st, i, va_arg(ap, int64_t));

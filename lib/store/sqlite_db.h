@@ -16,6 +16,8 @@
 #define PLACES		(UINT64_C(1) << 40)
 #define MIDDLE		(UINT64_C(1) << 39)
 #define FILES_MAX	8388607		/* what is left of 63 bits */
+#define VERSION_MAX	(INT64_C(1) << 62)	/* a greater one is damage: what counts on from there would leave the integers */
+#define VERSION_TEXT	"4611686018427387904"
 
 enum layout {
 	LAYOUT_UNKNOWN,
@@ -33,7 +35,7 @@ enum query {
 	Q_DROP, Q_BELOW,
 	Q_SEGMENT, Q_BYTES, Q_CUT, Q_PUT, Q_MOVE,
 	Q_FREE, Q_NEW, Q_SAVE, Q_RENUMBER, Q_VERSION,
-	Q_PLAIN_TOP, Q_PLAIN_PUT, Q_PLAIN_ADD,	/* only there */
+	Q_PLAIN_TOP, Q_PLAIN_ODD, Q_PLAIN_PUT, Q_PLAIN_ADD,	/* only there */
 	QUERIES
 };
 
@@ -73,12 +75,15 @@ const char *db_name(const struct sqlite_store *s);	/* for messages */
 /* Reports what SQLite said last. */
 int db_fail(struct sqlite_store *s, struct err *e);
 
+/* ERR_DATA, about a file whose version is beyond VERSION_MAX. */
+int db_unversioned(struct sqlite_store *s, const char *path, uint64_t version, struct err *e);
+
 /* Runs statements that give nothing. */
 int db_exec(struct sqlite_store *s, const char *sql, struct err *e);
 
 /*
  * The statement of q in the layout at hand, with its parameters bound as types says: t text (const char *), i int64_t,
- * d double, b bytes (const void *, size_t). All are borrowed until it is reset. NULL on error.
+ * d double, b bytes (const void *, size_t), v a value (sqlite3_value *). All are borrowed until it is reset. NULL on error.
  */
 sqlite3_stmt *db_query(struct sqlite_store *s, enum query q, struct err *e, const char *types, ...);
 

@@ -90,9 +90,11 @@ static const char *const queries[QUERIES] = {
 	[Q_CUT] = "DELETE FROM segments WHERE id BETWEEN ?1 AND ?2",
 	[Q_PUT] = "INSERT INTO segments VALUES(?1, ?2)",
 	[Q_MOVE] = "UPDATE segments SET id = id + ?3 WHERE id BETWEEN ?1 AND ?2",
-	/* The next id, or, when those are used up, the first gap. */
-	[Q_FREE] = ("SELECT COALESCE((SELECT NULLIF(COALESCE(max(id), 0) + 1, 8388608) FROM files), (SELECT min(i) + 1 FROM "
-	    "(SELECT 0 AS i UNION ALL SELECT id FROM files) WHERE NOT EXISTS (SELECT 1 FROM files WHERE id = i + 1)))"),
+	/* The next id, or, when those are used up, the first gap. Segments that belong to no file are not in the way of one. */
+	[Q_FREE] = ("SELECT COALESCE(NULLIF(max(0, COALESCE((SELECT max(id) FROM files), 0), COALESCE((SELECT max(id) FROM segments), 0) >> 40) + 1, 8388608), "
+	    "(SELECT min(i) + 1 FROM (SELECT 0 AS i UNION ALL SELECT id FROM files UNION ALL SELECT id >> 40 FROM segments) "
+	    "WHERE i >= 0 AND NOT EXISTS (SELECT 1 FROM files WHERE id = i + 1) "
+	    "AND NOT EXISTS (SELECT 1 FROM segments WHERE id BETWEEN (i + 1) << 40 AND (i + 1) << 40 | 1099511627775)))"),
 	[Q_NEW] = "INSERT INTO files(id, base, run, size, version, mtime, path) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
 	[Q_SAVE] = "UPDATE files SET base = ?2, run = ?3, size = ?4, version = ?5, mtime = ?6 WHERE id = ?1",
 	[Q_RENUMBER] = "UPDATE files SET id = ?2 WHERE id = ?1",
@@ -109,7 +111,9 @@ static const char *const queries_ag2[QUERIES] = {
 	[Q_LIST] = "SELECT path, " AG2_SIZE ", version, -1 FROM entries WHERE path >= ?1 AND path < ?2 ORDER BY path",
 	[Q_DROP] = "DELETE FROM entries WHERE rowid = ?1",
 	[Q_BELOW] = "SELECT rowid FROM entries WHERE path >= ?1 AND path < ?2 LIMIT 1",
-	[Q_PLAIN_TOP] = "SELECT COALESCE(max(version), 0) FROM entries",
+	/* What no version can be is beyond all, text too. */
+	[Q_PLAIN_TOP] = "SELECT COALESCE(max(iif(version > " VERSION_TEXT ", 9223372036854775807, version)), 0) FROM entries",
+	[Q_PLAIN_ODD] = "SELECT CAST(path AS TEXT) FROM entries WHERE version > " VERSION_TEXT " LIMIT 1",
 	[Q_PLAIN_PUT] = "INSERT INTO entries VALUES(?1, ?2, ?3) ON CONFLICT(path) DO UPDATE SET content = excluded.content, version = excluded.version",
 	[Q_PLAIN_ADD] = "UPDATE entries SET content = CAST(content || ?2 AS BLOB), version = ?3 WHERE path = ?1",
 };
@@ -314,7 +318,7 @@ create_objects(struct sqlite_store *s, size_t from, size_t to, struct err *e)
 
 /* One file of AG2's to ours; its content is never held whole. */
 static int
-migrate_file(struct sqlite_store *s, int64_t id, int64_t rowid, const char *path, uint64_t version, struct err *e)
+migrate_file(struct sqlite_store *s, int64_t id, int64_t rowid, sqlite3_value *path, uint64_t version, struct err *e)
 {
 	struct row r = { .id = id, .base = MIDDLE, .version = version, .mtime = -1 };
 	char *piece = xmalloc(SEGMENT);
@@ -337,7 +341,7 @@ migrate_file(struct sqlite_store *s, int64_t id, int64_t rowid, const char *path
 		if (segment_put(s, &r, r.base + done, piece, n, e) < 0)
 			goto out;
 	}
-	rc = db_run(s, db_query(s, Q_NEW, e, "iiiiidt", r.id, (int64_t)r.base, (int64_t)r.run, (int64_t)r.size, (int64_t)r.version,
+	rc = db_run(s, db_query(s, Q_NEW, e, "iiiiidv", r.id, (int64_t)r.base, (int64_t)r.run, (int64_t)r.size, (int64_t)r.version,
 	    r.mtime, path), e);
 out:
 	sqlite3_blob_close(blob);
@@ -345,29 +349,33 @@ out:
 	return rc;
 }
 
+/* A path that no command can name is kept as it is. */
 static int
 migrate_files(struct sqlite_store *s, int64_t *top, struct err *e)
 {
 	sqlite3_stmt *st = NULL;
-	int64_t id = 0;
+	int64_t id = 0, rowid;
 	int rc;
 
-	if (sqlite3_prepare_v2(s->db, "SELECT rowid, path, version, typeof(path) FROM entries ORDER BY path", -1, &st, NULL) != SQLITE_OK)
+	if (sqlite3_prepare_v2(s->db, "SELECT rowid, path, version FROM entries ORDER BY path", -1, &st, NULL) != SQLITE_OK)
 		return db_fail(s, e);
 	while ((rc = db_step(s, st, e)) > 0) {
 		int64_t version = sqlite3_column_int64(st, 2);
-		const char *path = (const char *)sqlite3_column_text(st, 1);
 
-		if (path == NULL || strcmp((const char *)sqlite3_column_text(st, 3), "text") != 0 ||
-		    strlen(path) != (size_t)sqlite3_column_bytes(st, 1)) {
-			rc = err_set(e, ERR_DATA, "%s: has a path that is no text: it stays as AG2 made it", db_name(s));
+		rowid = sqlite3_column_int64(st, 0);
+		if (sqlite3_column_type(st, 1) == SQLITE_NULL) {
+			rc = err_set(e, ERR_DATA, "%s: row %lld of the table 'entries' has no path: nothing can be changed until it gets one or is deleted", db_name(s), (long long)rowid);
+			break;
+		}
+		if (version > VERSION_MAX) {
+			rc = db_unversioned(s, (const char *)sqlite3_column_text(st, 1), (uint64_t)version, e);
 			break;
 		}
 		if (version < 1)
 			version = 1;
 		if (version > *top)
 			*top = version;
-		if (migrate_file(s, ++id, sqlite3_column_int64(st, 0), path, (uint64_t)version, e) < 0) {
+		if (migrate_file(s, ++id, rowid, sqlite3_column_value(st, 1), (uint64_t)version, e) < 0) {
 			rc = -1;
 			break;
 		}

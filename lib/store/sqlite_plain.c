@@ -12,10 +12,19 @@
 int
 plain_begin(struct plain *p, struct err *e)
 {
+	sqlite3_stmt *st;
 	int64_t kept;
+	int rc;
 
 	if (layout_number(p->s, "PRAGMA user_version", &kept, e) < 0 || db_number(p->s, db_query(p->s, Q_PLAIN_TOP, e, ""), &p->top, e) < 0)
 		return -1;
+	if (p->top >= VERSION_MAX) {
+		if ((rc = db_step(p->s, st = db_query(p->s, Q_PLAIN_ODD, e, ""), e)) > 0) {
+			db_unversioned(p->s, (const char *)sqlite3_column_text(st, 0), (uint64_t)p->top, e);
+			sqlite3_reset(st);
+		}
+		return rc != 0 ? -1 : err_set(e, ERR_DATA, "%s: no version is left to be given", db_name(p->s));
+	}
 	if (kept > p->top)
 		p->top = kept;
 	return 0;

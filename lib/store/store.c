@@ -216,16 +216,21 @@ store_release(struct store *s)
 }
 
 struct filter {
+	const char *dir;
+	bool without_private;
 	store_list_fn *fn;
 	void *arg;
 };
 
+/* What others have made by a path that no command can name is passed over, or it would be in the way of all that goes through a tree. */
 static int
-without_private(void *arg, const char *name, bool dir, const struct store_stat *st)
+to_be_shown(void *arg, const char *name, bool dir, const struct store_stat *st)
 {
 	const struct filter *f = arg;
 
-	return strcmp(name, ".ag2") == 0 ? 0 : f->fn(f->arg, name, dir, st);
+	if (!path_can_have(f->dir, name) || (f->without_private && strcmp(name, ".ag2") == 0))
+		return 0;
+	return f->fn(f->arg, name, dir, st);
 }
 
 int
@@ -244,14 +249,12 @@ store_name_compare(const char *a, bool a_dir, const char *b, bool b_dir)
 int
 store_list(struct store *s, const char *path, unsigned flags, store_list_fn *fn, void *arg, struct err *e)
 {
-	struct filter f = { .fn = fn, .arg = arg };
 	struct buf p = BUF_INIT;
 	int rc = path_normalise(&p, path, strlen(path), e);
+	struct filter f = { .dir = p.data, .without_private = (flags & STORE_LIST_ALL) == 0 && strcmp(p.data, "/") == 0, .fn = fn, .arg = arg };
 
-	if (rc == 0 && (flags & STORE_LIST_ALL) == 0 && strcmp(p.data, "/") == 0)
-		rc = s->be->list(s->self, p.data, flags, without_private, &f, e);
-	else if (rc == 0)
-		rc = s->be->list(s->self, p.data, flags, fn, arg, e);
+	if (rc == 0)
+		rc = s->be->list(s->self, p.data, flags, to_be_shown, &f, e);
 	buf_release(&p);
 	return rc;
 }

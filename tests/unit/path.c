@@ -17,6 +17,7 @@ normalises(const char *path, size_t len, const char *want)
 	}
 	if (strnlen(path, len + 1) == len)
 		ok(path_is_normal(path) == (want != NULL && strcmp(path, want) == 0), "and %s", path_is_normal(path) ? "as it is" : "not as it is");
+	ok(path_can_be(path, len) == (want != NULL && len == strlen(want) && memcmp(path, want, len) == 0), "and %s", path_can_be(path, len) ? "can be named so" : "cannot be named so");
 	buf_release(&b);
 }
 
