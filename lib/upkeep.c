@@ -97,13 +97,6 @@ run_ask(const struct upkeep_model *m, const struct buf *input, struct buf *out, 
 
 /* ---- its answer ---- */
 
-static void
-add_count(double *total, double n)
-{
-	if (n >= 0)
-		*total = (*total < 0 ? 0 : *total) + n;
-}
-
 static char *
 copy_of(struct json_object *data, const char *key)
 {
@@ -121,12 +114,7 @@ add_usage(struct upkeep_use *use, const char *kind, struct json_object *data)
 	char *model = copy_of(data, "model"), *provider = copy_of(data, "provider"), *reason = copy_of(data, "finish_reason");
 
 	use->known = true;
-	add_count(&use->total.prompt, u.prompt);
-	add_count(&use->total.completion, u.completion);
-	add_count(&use->total.total, u.total);
-	add_count(&use->total.cache_read, u.cache_read);
-	add_count(&use->total.cache_creation, u.cache_creation);
-	add_count(&use->total.thinking, u.thinking);
+	usage_add(&use->total, &u);
 	build_usage(&use->lines, &u, kind, model, provider, reason);
 	buf_addch(&use->lines, '\n');
 	free(model);

@@ -38,16 +38,6 @@ struct follower {
 };
 
 static void
-line_sum(const char *line, size_t len, unsigned char sum[20])
-{
-	struct sha1 h;
-
-	sha1_init(&h);
-	sha1_add(&h, line, len);
-	sha1_end(&h, sum);
-}
-
-static void
 drop_marks(struct follower *f, size_t n)
 {
 	f->n -= n;
@@ -73,7 +63,7 @@ mark_line(struct follower *f, uint64_t offset, const char *line, size_t len)
 		drop_marks(f, 1);
 	set_place(f, offset + len);
 	f->marks[f->n] = (struct mark){ .before = len, .len = len };
-	line_sum(line, len, f->marks[f->n].sha1);
+	sha1_of(line, len, f->marks[f->n].sha1);
 	f->n++;
 	while (f->n > 1 && f->marks[0].before > MARKED_MAX)
 		drop_marks(f, 1);
@@ -169,7 +159,7 @@ still_there(const struct mark *m, uint64_t place, struct store_file *file)
 
 	if (store_file_add(file, place - m->before, place - m->before + m->len, &line, &e) < 0)
 		fail(&e);
-	line_sum(line.data, line.len, sum);
+	sha1_of(line.data, line.len, sum);
 	buf_release(&line);
 	return memcmp(sum, m->sha1, sizeof(sum)) == 0;
 }
@@ -223,7 +213,7 @@ look_at_line(struct search *s, const struct event *ev)
 
 		same = m->len == ev->len;
 		if (same && !summed)
-			line_sum(ev->line, ev->len, sum);
+			sha1_of(ev->line, ev->len, sum);
 		summed = summed || same;
 		same = same && memcmp(sum, m->sha1, sizeof(sum)) == 0;
 		s->run[i] = same ? 1 + (i > 0 ? s->run[i - 1] : 0) : 0;

@@ -22,11 +22,8 @@ struct line_sum
 line_sum(const char *line, size_t len)
 {
 	struct line_sum sum;
-	struct sha1 h;
 
-	sha1_init(&h);
-	sha1_add(&h, line, len);
-	sha1_end(&h, sum.sha1);
+	sha1_of(line, len, sum.sha1);
 	return sum;
 }
 

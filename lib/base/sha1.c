@@ -76,3 +76,13 @@ sha1_end(struct sha1 *h, unsigned char out[20])
 	for (i = 0; i < 20; i++)
 		out[i] = (unsigned char)(h->state[i / 4] >> (24 - 8 * (i % 4)));
 }
+
+void
+sha1_of(const void *data, size_t len, unsigned char out[20])
+{
+	struct sha1 h;
+
+	sha1_init(&h);
+	sha1_add(&h, data, len);
+	sha1_end(&h, out);
+}

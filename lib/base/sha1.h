@@ -17,5 +17,6 @@ struct sha1 {
 void sha1_init(struct sha1 *h);
 void sha1_add(struct sha1 *h, const void *data, size_t len);
 void sha1_end(struct sha1 *h, unsigned char out[20]);
+void sha1_of(const void *data, size_t len, unsigned char out[20]);	/* of one piece */
 
 #endif

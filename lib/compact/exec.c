@@ -27,16 +27,6 @@ struct lines {
 	size_t cap;
 };
 
-static void
-digest(const char *line, size_t len, unsigned char out[20])
-{
-	struct sha1 h;
-
-	sha1_init(&h);
-	sha1_add(&h, line, len);
-	sha1_end(&h, out);
-}
-
 /* ---- its input ---- */
 
 static int
@@ -120,7 +110,7 @@ take_line(struct job *j, struct lines *l, const char *line, size_t len, uint64_t
 		return err_set(e, ERR_DATA, "line %llu of its output: byte %zu: %s", (unsigned long long)number, at + 1, why);
 	if (peek.type == NULL || peek.data == NULL || (ev.type->flags & EV_TRANSIENT) || (!j->filter && (ev.type->flags & EV_PROMPT)))
 		return err_set(e, ERR_DATA, "line %llu of its output is no event of a log", (unsigned long long)number);
-	digest(line, len, sum);
+	sha1_of(line, len, sum);
 	at = idset_add(&l->set, (const char *)sum, sizeof(sum), &fresh);
 	if (fresh) {
 		l->items = xgrow(l->items, at, &l->cap, sizeof(*l->items));
@@ -178,7 +168,7 @@ compare(struct job *j, struct lines *l, uint64_t upto, uint64_t *gone, struct er
 
 	*gone = 0;
 	while (rc == 0 && (rc = source_next(&j->in, &ev, e)) > 0) {
-		digest(ev.line, ev.len, sum);
+		sha1_of(ev.line, ev.len, sum);
 		at = idset_find(&l->set, (const char *)sum, sizeof(sum));
 		if (at != SIZE_MAX && l->items[at].left > 0) {
 			l->items[at].left--;

@@ -33,12 +33,9 @@ undo_record(struct buf *out, const struct job *j, uint64_t segment_len, bool ali
 {
 	unsigned char sum[20];
 	uint64_t at = 0, in_segment = 0;
-	struct sha1 h;
 	size_t i;
 
-	sha1_init(&h);
-	sha1_add(&h, j->head.data, j->head.len);
-	sha1_end(&h, sum);
+	sha1_of(j->head.data, j->head.len, sum);
 	stream_undo_head(out, segment_len, alike);
 	buf_addf(out, "head %zu ", j->head.len);
 	buf_addhex(out, sum, sizeof(sum));
@@ -148,7 +145,6 @@ without_record(struct undo *u, struct err *e)
 {
 	struct source in;
 	struct event ev;
-	struct sha1 h;
 	uint64_t upto = 0;
 	int rc;
 
@@ -164,9 +160,7 @@ without_record(struct undo *u, struct err *e)
 	source_release(&in);
 	if (rc < 0 || read_head(u, upto, e) < 0)
 		return -1;
-	sha1_init(&h);
-	sha1_add(&h, u->head.data, (size_t)upto);
-	sha1_end(&h, u->sha1);
+	sha1_of(u->head.data, (size_t)upto, u->sha1);
 	add_piece(u, true, 0, u->segment_len);
 	return 0;
 }

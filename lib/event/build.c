@@ -182,6 +182,24 @@ usage_known(const struct usage *u)
 }
 
 static void
+sum_up(double *sum, double n)
+{
+	if (n >= 0)
+		*sum = (*sum < 0 ? 0 : *sum) + n;
+}
+
+void
+usage_add(struct usage *sum, const struct usage *u)
+{
+	sum_up(&sum->prompt, u->prompt);
+	sum_up(&sum->completion, u->completion);
+	sum_up(&sum->total, u->total);
+	sum_up(&sum->cache_read, u->cache_read);
+	sum_up(&sum->cache_creation, u->cache_creation);
+	sum_up(&sum->thinking, u->thinking);
+}
+
+static void
 add_usage(struct buf *out, const struct usage *usage)
 {
 	static const struct usage none = USAGE_NONE;

@@ -28,6 +28,7 @@ struct usage {			/* tokens; below 0 is not known and written as null */
 /* The counts of an event's usage (its "data"), of which whatever is no number, or below 0, is not known; NULL: none is. */
 struct usage usage_of(struct json_object *counts);
 bool usage_known(const struct usage *u);	/* of what was sent, of the answer, or of both */
+void usage_add(struct usage *sum, const struct usage *u);		/* what is known of u; a sum begins as USAGE_NONE */
 
 struct call {			/* one tool call of a response; the strings belong to whoever holds it */
 	char *id, *name, *arguments;	/* arguments: JSON text as the model wrote it */

@@ -924,24 +924,6 @@ is_paused(const struct state *s)
 	return strcmp(s->stop_reason, "pause_turn") == 0;
 }
 
-static void
-add_count(double *sum, double n)
-{
-	if (n >= 0)
-		*sum = (*sum >= 0 ? *sum : 0) + n;
-}
-
-static void
-add_usage(struct usage *sum, const struct usage *u)
-{
-	add_count(&sum->prompt, u->prompt);
-	add_count(&sum->completion, u->completion);
-	add_count(&sum->total, u->total);
-	add_count(&sum->cache_read, u->cache_read);
-	add_count(&sum->cache_creation, u->cache_creation);
-	add_count(&sum->thinking, u->thinking);
-}
-
 /*
  * A long turn of the provider's own tools is paused. It goes on when the same is asked with all that came of it as the
  * assistant's last message, in the same container.
@@ -960,7 +942,7 @@ resume(struct reading *rd, struct buf *body, struct err *e)
 	if (s->container != NULL && json_get(rd->r->config->options, "container") == NULL)
 		put_member_str(body, "container", s->container);
 	buf_adds(body, "}");
-	add_usage(&s->used, &rd->answer.usage);
+	usage_add(&s->used, &rd->answer.usage);
 	rd->answer.usage = (struct usage)USAGE_NONE;
 	free(rd->answer.model);
 	free(s->stop_reason);
@@ -978,7 +960,7 @@ end(struct reading *rd, struct err *e)
 		return err_set(e, ERR_UNAVAIL, "the answer is incomplete: the model paused its turn");
 	if (s->thinking != NULL && rd->answer.calls_n > 0)
 		attach_thinking(&rd->answer, s->thinking);
-	add_usage(&rd->answer.usage, &s->used);
+	usage_add(&rd->answer.usage, &s->used);
 	rd->answer.finish_reason = xstrdup(s->stop_reason);
 	return 0;
 }

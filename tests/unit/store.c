@@ -463,16 +463,6 @@ listing(void)
 
 /* Commits. */
 
-static void
-sha1_of(const char *text, size_t len, unsigned char sum[20])
-{
-	struct sha1 h;
-
-	sha1_init(&h);
-	sha1_add(&h, text, len);
-	sha1_end(&h, sum);
-}
-
 /* In the same words on each of them. */
 static bool
 conflicts(const struct err *e, const char *path)
