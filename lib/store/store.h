@@ -104,7 +104,7 @@ void store_release(struct store *s);
  * names (`a.txt` is before `a/`); they have dir set and come without the '/'. A name that is both, as AG2 can leave it,
  * comes twice, the file first. A missing path has no children. /.ag2 is left out unless STORE_LIST_ALL. st is filled
  * (else NULL) with STORE_LIST_STAT. fn returning non-zero ends the listing, which returns that value. fn must not change
- * the store. Names are NUL-terminated bytes.
+ * the store. What other programs have left under a name that no path can have is passed over. Names are NUL-terminated bytes.
  */
 enum { STORE_LIST_ALL = 1, STORE_LIST_STAT = 2 };
 typedef int store_list_fn(void *arg, const char *name, bool dir, const struct store_stat *st);

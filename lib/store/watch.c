@@ -252,6 +252,8 @@ take_hint(void *arg, const char *path, uint64_t version)
 	struct store_watch *w = arg;
 	size_t at;
 
+	if (!path_is_normal(path))
+		return;	/* nobody can ask for it */
 	if (path_within(w->path, path))
 		path = w->path;
 	else if (!path_within(path, w->path) || (path_private(path) && !path_private(w->path)))

@@ -60,6 +60,41 @@ normal(void)
 }
 
 static void
+can_name(const char *dir, const char *name)
+{
+	char *path = xasprintf("%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name);
+	bool can = path_can_have(dir, name);
+
+	ok(can == (name[0] != '\0' && path_is_normal(path) && strcmp(path_name(path), name) == 0), "'%.20s' in '%.20s' is %s by a path", name, dir, can ? "named" : "not named");
+	free(path);
+}
+
+static void
+names(void)
+{
+	static const char *const all[] = { "a", "...", "..a", " \n", "", ".", ".." };
+	char name[PATH_COMPONENT_MAX + 2], dir[PATH_BYTES_MAX + 1];
+	size_t i;
+
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		can_name("/", all[i]);
+		can_name("/dir", all[i]);
+	}
+	ok(path_can_have("/", "a") && !path_can_have("/", ".."), "some are and some are not");
+	memset(name, 'n', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	can_name("/", name);
+	can_name("/", name + 1);
+	for (i = 0; i < PATH_BYTES_MAX; i += 2)
+		memcpy(dir + i, "/d", 2);
+	dir[PATH_BYTES_MAX] = '\0';
+	can_name(dir, "a");
+	dir[PATH_BYTES_MAX - 2] = '\0';
+	can_name(dir, "a");
+	can_name(dir, "ab");
+}
+
+static void
 stream(const char *id, bool good)
 {
 	struct err e = ERR_INIT;
@@ -74,6 +109,7 @@ main(void)
 	char id[202];
 
 	normal();
+	names();
 
 	ok(path_within("/a", "/a"), "a path lies within itself");
 	ok(path_within("/a/b", "/a"), "a child lies within its parent");
