@@ -76,6 +76,66 @@ teardown() {
 	has g
 }
 
+@test "names that no path can have are passed over, whatever AG2 has put into its index" {
+	local m long
+	long=/$(printf 'n%.0s' {1..256})/x
+	ag2-store write /memory/a.md <<<hi
+	for m in zz/b no 0x '' / /t/ //dd /a/../b /a/./c "$long" $'/nl\n/x'; do ag2_write "$m" x; done
+	# With the index that AG2 has left, and with ours when that follows it.
+	for _ in 1 2; do
+		run -0 timeout 20 ag2-store ls /
+		output_is $'a/\nmemory/\nnl\n/\nt/'
+		run -0 timeout 20 ag2-store ls -R /
+		has /memory/a.md
+		run -0 timeout 20 ag2-store tree
+		run -0 timeout 20 ag2-store grep hi
+		output_is /memory/a.md:hi
+		timeout 20 ag2-store export | tar -t >names
+		grep -qx memory/a.md names
+		timeout 20 ag2-store watch --once -v /memory/a.md >seen 2>said 3>&- & watch=$!
+		wait_for 10 grep -q watching said
+		ag2-store append /memory/a.md <<<hi >/dev/null
+		wait "$watch"
+		ag2-store write /memory/a.md <<<hi
+	done
+	run -1 ag2-store fsck
+	[ "$(grep -c ': is a path that no command of ours can name$' <<<"$output")" -eq 10 ] || fail "$output"
+	ag2-store rm /memory/a.md
+	[ "$(rc ZCARD ag2:knowledge:__index)" -eq 11 ]
+}
+
+@test "a reader keeps our index in step with what AG2 writes, where it may, and makes none" {
+	local names=ag2:knowledge:__ag2:names mode
+	ag2_write /a 1
+	run -0 ag2-store ls
+	output_is a
+	[ "$(rc EXISTS $names ag2:knowledge:__ag2:synced)" -eq 0 ]
+	ag2-store write /b <<<2
+	ag2_write /c 3
+	run -0 ag2-store ls
+	output_is $'a\nb\nc'
+	[ "$(rc ZCARD $names)" -eq 3 ]
+	ag2_delete /b
+	run -0 ag2-store ls
+	output_is $'a\nc'
+	[ "$(rc ZCARD $names)" -eq 2 ]
+	# One that may not reads all the same: without permission, without memory, with members that are in no order.
+	rc ACL SETUSER reader on '>pw' '~ag2:*' +@all -@write >/dev/null
+	ag2_write /d/e 4
+	REDISCLI_AUTH=pw run -0 ag2-store -s "$url?user=reader" ls -R
+	output_is $'/a\n/c\n/d/\n/d/e'
+	[ "$(rc ZCARD $names)" -eq 2 ]
+	rc CONFIG SET maxmemory 1 >/dev/null
+	run -0 ag2-store ls -R
+	output_is $'/a\n/c\n/d/\n/d/e'
+	rc CONFIG SET maxmemory 0 >/dev/null
+	rc ZADD $names 7 /a 3 /d/e 5 /x >/dev/null
+	run -0 timeout 20 ag2-store ls -R
+	output_is $'/a\n/c\n/d/\n/d/e'
+	[ "$(rc ZCOUNT $names 0 0)" -eq 3 ]
+	[ "$(rc ZCARD $names)" -eq 3 ]
+}
+
 @test "AG2's commands beside our appends lose nothing of other files, and an atomic append nothing of the same" {
 	"$hammer" append "$url" /log/ours one 1500 150 >one & writer=$!
 	for i in $(seq 60); do

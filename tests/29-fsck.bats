@@ -525,7 +525,7 @@ n/"
 /m/f2: has content and is not in AG2's index: no listing shows it
 /m/list: is no string: it cannot be read
 /m/new: has content and is not in AG2's index: no listing shows it
-/: the key ':__ag2:lock:/x' should have come to an end by itself"
+/: the key 'ag2:knowledge:__ag2:lock:/x' should have come to an end by itself"
 	rc --raw DUMP $p:__index >after
 	same before after
 	run -1 ag2-store fsck --repair
@@ -574,6 +574,40 @@ b"
 	rc SET $p:__index x >/dev/null
 	run -1 ag2-store fsck --repair
 	has "is a string, not a zset"
+}
+
+@test "redis: versions that are none, and a counter from which none can follow, are told; the store works when they are repaired" {
+	redis_start
+	export AG2_STORE=$url
+	local p=ag2:knowledge n
+	ag2-store write /a <<<1
+	ag2-store write /b <<<2
+	rc ZADD $p:__index inf /b >/dev/null
+	rc ZADD $p:__index 9007199254740993 /a >/dev/null
+	ag2-store append /a <<<3
+	is_of_b="/b: has a version that nobody can have given it: no change of it would be noticed"
+	run -1 ag2-store fsck
+	output_is "$is_of_b"
+	run -0 ag2-store fsck --repair
+	output_is "$is_of_b: given a new one"
+	is_well
+	[ "$(rc GET $p:__version_counter)" = 4 ]
+	[ "$(ag2-store cat /b)" = 2 ]
+	for n in inf 9223372036854775806 9223372036854775807 4503599627370496 1.5 007 -3 ' 5' ''; do
+		rc SET $p:__version_counter "$n" >/dev/null
+		run -65 ag2-store append /a <<<x
+		has fsck
+		run -1 ag2-store fsck
+		has "nothing can be written"
+		run -0 ag2-store fsck --repair
+		has "nothing can be written: set"
+		is_well
+		ag2-store append /a <<<x
+		is_well
+		ag2_write /new "$n"
+		is_well
+	done
+	[ "$(rc GET $p:__version_counter)" -lt 100 ]
 }
 
 @test "redis: other keys and prefixes, with characters of patterns in them, are none of its business" {

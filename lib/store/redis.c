@@ -38,7 +38,7 @@ int
 redis_nonsense(struct redis_store *s, redisReply *r, struct err *e)
 {
 	freeReplyObject(r);
-	return err_set(e, ERR_UNAVAIL, "%s: it answers in a way that no Redis would", redis_shown(s));
+	return err_set(e, ERR_DATA, "%s: it answers in a way that no Redis would", redis_shown(s));
 }
 
 const char *
@@ -255,7 +255,7 @@ refused(struct redis_store *s, redisReply *r, struct err *e)
 	else if (strcmp(what, "large") == 0)
 		too_large(s, path, (unsigned long long)redis_number_at(r, 2), e);
 	else if (strcmp(what, "counter") == 0)
-		err_set(e, ERR_DATA, "%s: %s is no number", redis_shown(s), path);
+		err_set(e, ERR_DATA, "%s: no version can follow what is in %s: nothing can be written until fsck --repair has set it", redis_shown(s), path);
 	else
 		return redis_nonsense(s, r, e);
 	freeReplyObject(r);

@@ -189,13 +189,10 @@ check_store(struct check *c, struct err *e)
 static void
 take_listed(struct check *c, const char *path, size_t len)
 {
-	struct buf p = BUF_INIT;
-
-	if (path_normalise(&p, path, len, NULL) < 0 || p.len != len || memcmp(p.data, path, len) != 0)
+	if (len == 1 || !path_can_be(path, len))
 		store_found(c->fn, c->arg, path, "hidden", NULL, "is a path that no command of ours can name");
 	else
 		suspect(&c->files, path);
-	buf_release(&p);
 }
 
 static void
@@ -254,6 +251,7 @@ tell_file(struct check *c, const struct suspect *s, struct err *e)
 		{ "value", "index", "is in AG2's index and has no content", "taken out of the index" },
 		{ "index", "index", "has content and is not in AG2's index: no listing shows it", "put into the index" },
 		{ "name", "index", "is in AG2's index and not in ours: no listing shows it", "our index was made anew" },
+		{ "version", "version", "has a version that nobody can have given it: no change of it would be noticed", "given a new one" },
 		{ "info", "leftover", "is gone, but something is kept about it", "removed" },
 		{ "type", "type", "is no string: it cannot be read", NULL },
 		{ "both", "both", "is a file and a directory: it is read, but cannot be copied to a disk", NULL },
@@ -298,7 +296,7 @@ check_keys(struct check *c, struct err *e)
 		if (c->repair && mend(c->s, "expiry", name, e) < 0)
 			rc = -1;
 		else
-			store_found(c->fn, c->arg, "/", "leftover", c->repair ? "goes in a minute" : NULL, "the key ':%s' should have come to an end by itself", name);
+			store_found(c->fn, c->arg, "/", "leftover", c->repair ? "goes in a minute" : NULL, "the key '%s:%s' should have come to an end by itself", c->s->prefix, name);
 	}
 	return rc;
 }

@@ -350,6 +350,8 @@ static const struct complaint {
 	{ "MISCONF", ERR_IO, false, "it cannot save to its disk, and takes no changes" },
 	{ "WRONGTYPE", ERR_DATA, false, "a key of the store holds something that is no store's" },
 	{ "ERR string exceeds maximum allowed size", ERR_DATA, false, "larger than a value can be there" },
+	{ "ERR value is not an integer", ERR_DATA, false, "a number of the store is none" },
+	{ "ERR increment or decrement would overflow", ERR_DATA, false, "a number of the store is at its end" },
 	{ "CROSSSLOT", ERR_CONFIG, false, "a cluster needs a prefix with a {...} in it" },
 	{ "ERR DB index", ERR_CONFIG, false, "it does not have that many databases" },
 	{ "ERR invalid DB index", ERR_CONFIG, false, "it does not have that many databases" },

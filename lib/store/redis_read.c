@@ -248,8 +248,10 @@ redis_list(void *self, const char *path, unsigned flags, store_list_fn *fn, void
 
 	if (rc == 0 && all.n > 1)
 		qsort(all.c, all.n, sizeof(*all.c), child_order);
+	/* One of which the parts were gathered in different ways can have a child twice. */
 	for (i = 0; rc == 0 && i < all.n; i++)
-		rc = fn(arg, all.c[i].name, all.c[i].st.dir, details ? &all.c[i].st : NULL);
+		if (i == 0 || child_order(&all.c[i - 1], &all.c[i]) != 0)
+			rc = fn(arg, all.c[i].name, all.c[i].st.dir, details ? &all.c[i].st : NULL);
 	for (i = 0; i < all.n; i++)
 		free(all.c[i].name);
 	free(all.c);

@@ -9,16 +9,33 @@
 	"local function key(path) return P..':'..path end\n" \
 	"local function fmt(n) return string.format('%.0f', n) end\n" \
 	"local function exists(path) return call('EXISTS', key(path)) == 1 end\n" \
+	"-- Versions stay below this: the numbers of a script have gaps soon after, and INCR has an end.\n" \
+	"local END = 2^52\n" \
+	"-- The last version; nil when it cannot be counted on from there.\n" \
+	"local function counter()\n" \
+	"\tlocal text = call('GET', COUNTER)\n" \
+	"\tlocal n = tonumber(text or 0)\n" \
+	"\tif n and n >= 0 and n < END and fmt(n) == (text or '0') then return n end\n" \
+	"end\n" \
+	"-- The greatest version that a file has.\n" \
+	"local function top()\n" \
+	"\tlocal found = call('ZREVRANGEBYSCORE', INDEX, '('..fmt(END), '-inf', 'WITHSCORES', 'LIMIT', 0, 1)\n" \
+	"\treturn math.max(0, math.floor(tonumber(found[2] or 0)))\n" \
+	"end\n" \
 	"-- base: the version since which the file was only appended to; version: 1 while AG2 is between its SET and its ZADD.\n" \
 	"local function describe(path)\n" \
 	"\tlocal score, info = call('ZSCORE', INDEX, path), call('HGET', FILES, path)\n" \
-	"\tlocal version = math.max(1, math.floor(tonumber(score or 1)))\n" \
+	"\tlocal version = math.max(1, math.floor(math.min(tonumber(score or 1), END)))\n" \
 	"\tlocal base, last, mtime = string.match(info or '', '^(%d+) (%d+) (%S+)$')\n" \
 	"\tif score and tonumber(last) == version then return version, tonumber(base), mtime end\n" \
 	"\treturn version, version, '-1'\n" \
 	"end\n" \
+	"local function all_names()\n" \
+	"\tlocal n = call('ZCARD', INDEX)\n" \
+	"\treturn call('ZCARD', NAMES) == n and call('ZCOUNT', NAMES, 0, 0) == n\n" \
+	"end\n" \
 	"local function in_step()\n" \
-	"\treturn call('GET', SYNCED) == call('GET', COUNTER) and call('ZCARD', NAMES) == call('ZCARD', INDEX)\n" \
+	"\treturn call('GET', SYNCED) == call('GET', COUNTER) and all_names()\n" \
 	"end\n" \
 	"local function add_names(list)\n" \
 	"\tfor i = 1, #list, 1000 do\n" \
@@ -36,17 +53,26 @@
 	"\tif in_step() then return end\n" \
 	"\tlocal since = (tonumber(call('GET', SYNCED) or 0) or 0) - 1000\n" \
 	"\tadd_names(call('ZRANGEBYSCORE', INDEX, '('..fmt(since), '+inf'))\n" \
-	"\tif call('ZCARD', NAMES) ~= call('ZCARD', INDEX) then\n" \
-	"\t\tcall('DEL', NAMES)\n" \
-	"\t\tadd_names(call('ZRANGE', INDEX, 0, -1))\n" \
-	"\t\tif call('HLEN', FILES) > call('ZCARD', INDEX) then\n" \
-	"\t\t\tfor _, path in ipairs(call('HKEYS', FILES)) do\n" \
-	"\t\t\t\tif not call('ZSCORE', INDEX, path) then call('HDEL', FILES, path) end\n" \
+	"\tif not all_names() then\n" \
+	"\t\tfor _, path in ipairs(call('ZRANGE', NAMES, 0, -1)) do\n" \
+	"\t\t\tif not call('ZSCORE', INDEX, path) then\n" \
+	"\t\t\t\tcall('ZREM', NAMES, path)\n" \
+	"\t\t\t\tcall('HDEL', FILES, path)\n" \
 	"\t\t\tend\n" \
 	"\t\tend\n" \
 	"\tend\n" \
-	"\tlocal counter = call('GET', COUNTER)\n" \
-	"\tif counter then call('SET', SYNCED, counter) else call('DEL', SYNCED) end\n" \
+	"\tif not all_names() then\n" \
+	"\t\tcall('DEL', NAMES)\n" \
+	"\t\tadd_names(call('ZRANGE', INDEX, 0, -1))\n" \
+	"\tend\n" \
+	"\tlocal last = call('GET', COUNTER)\n" \
+	"\tif last then call('SET', SYNCED, last) else call('DEL', SYNCED) end\n" \
+	"end\n" \
+	"-- Before names are looked up; false when they cannot be. A reader makes nothing that is not there yet, and need not be able to.\n" \
+	"local function catch_up(may_make)\n" \
+	"\tif in_step() then return true end\n" \
+	"\tif may_make or call('EXISTS', NAMES, SYNCED) > 0 then pcall(sync) end\n" \
+	"\treturn in_step()\n" \
 	"end\n" \
 	"-- The first file that is there between two bounds of ZRANGEBYLEX.\n" \
 	"local function first(from, to)\n" \
@@ -62,7 +88,7 @@
 	"end\n" \
 	"-- Two pairs of bounds: of all that lies below a directory, without what is ours below the root. '0' is behind '/'.\n" \
 	"local function bounds(dir)\n" \
-	"\tif dir == '/' then return '[/', '(/.ag2/', '[/.ag20', '+' end\n" \
+	"\tif dir == '/' then return '[/', '(/.ag2/', '[/.ag20', '(0' end\n" \
 	"\treturn '['..dir..'/', '('..dir..'0'\n" \
 	"end\n" \
 	"local function below(dir)\n" \
@@ -73,9 +99,9 @@
 #define NEXT_VERSION \
 	"local function next_version()\n" \
 	"\tlocal v = call('INCR', COUNTER)\n" \
-	"\tlocal top = call('ZREVRANGE', INDEX, 0, 0, 'WITHSCORES')\n" \
-	"\tif top[2] and tonumber(top[2]) >= v then\n" \
-	"\t\tv = math.floor(tonumber(top[2])) + 1\n" \
+	"\tlocal most = top()\n" \
+	"\tif most >= v then\n" \
+	"\t\tv = most + 1\n" \
 	"\t\tcall('SET', COUNTER, fmt(v))\n" \
 	"\tend\n" \
 	"\treturn v\n" \
@@ -90,6 +116,7 @@
 	"\tif kind == 'none' then return score and 'value '..score or call('HEXISTS', FILES, path) == 1 and in_step() and 'info' or '' end\n" \
 	"\tif kind ~= 'string' then return 'type' end\n" \
 	"\tif not score then return 'index '..call('STRLEN', key(path)) end\n" \
+	"\tif tonumber(score) < 0 or tonumber(score) >= END then return 'version' end\n" \
 	"\tif not in_step() then return '' end\n" \
 	"\tif not call('ZSCORE', NAMES, path) then return 'name' end\n" \
 	"\treturn below(path) and 'both' or ''\n" \
@@ -108,10 +135,10 @@ const char *const redis_script_text[REDIS_SCRIPTS] = {
 	"\tlocal small = n <= tonumber(ARGV[4]) and call('GET', key(path)) or ''\n"
 	"\treturn {'f', tostring(n), fmt(version), fmt(base), mtime, small}\n"
 	"end\n"
-	"if ARGV[3] == 'w' and not in_step() then pcall(sync) end\n"
-	"if in_step() then return {below(path) and 'd' or ''} end\n"
+	"if catch_up(ARGV[3] == 'w') then return {below(path) and 'd' or ''} end\n"
+	"local base = path == '/' and '/' or path..'/'\n"
 	"for _, name in ipairs(call('ZRANGE', INDEX, 0, -1)) do\n"
-	"\tif string.sub(name, 1, #path + 1) == path..'/' or path == '/' and string.sub(name, 1, 6) ~= '/.ag2/' then\n"
+	"\tif string.sub(name, 1, #base) == base and (path ~= '/' or string.sub(name, 1, 6) ~= '/.ag2/') then\n"
 	"\t\tif exists(name) then return {'d'} end\n"
 	"\tend\n"
 	"end\n"
@@ -133,8 +160,7 @@ const char *const redis_script_text[REDIS_SCRIPTS] = {
 	"\tout[#out + 1] = name..'/'\n"
 	"\tif details then out[#out + 1], out[#out + 2], out[#out + 3] = '0', '0', '-1' end\n"
 	"end\n"
-	"if ARGV[5] == 'w' and not in_step() then pcall(sync) end\n"
-	"if not in_step() then\n"
+	"if not catch_up(ARGV[5] == 'w') then\n"
 	"\tlocal seen = {}\n"
 	"\tfor _, path in ipairs(call('ZRANGE', INDEX, 0, -1)) do\n"
 	"\t\tif string.sub(path, 1, #base) == base then\n"
@@ -150,7 +176,7 @@ const char *const redis_script_text[REDIS_SCRIPTS] = {
 	"\treturn out\n"
 	"end\n"
 	"if from == '' then from = '['..base end\n"
-	"local to, limit = dir == '/' and '+' or '('..dir..'0', 2\n"
+	"local to, limit = '('..string.sub(base, 1, -2)..'0', 2\n"
 	"while true do\n"
 	"\tlocal names, skip = call('ZRANGEBYLEX', NAMES, from, to, 'LIMIT', 0, limit), false\n"
 	"\tfor _, path in ipairs(names) do\n"
@@ -204,7 +230,7 @@ const char *const redis_script_text[REDIS_SCRIPTS] = {
 	"-- All that can fail comes before the first change: a script is not undone.\n"
 	"sync()\n"
 	"call('HLEN', FILES)\n"
-	"if not tonumber(call('GET', COUNTER) or 0) then return {'counter', COUNTER} end\n"
+	"if not counter() then return {'counter', COUNTER} end\n"
 	"for _, op in ipairs(ops) do\n"
 	"\tlocal path = op.path\n"
 	"\top.size = path ~= '/' and call('STRLEN', key(path)) or 0\n"
@@ -283,8 +309,8 @@ const char *const redis_script_text[REDIS_SCRIPTS] = {
 	"end\n"
 	"answer = table.concat(answers, ' ')\n"
 	"if changed then\n"
-	"\tlocal counter = call('GET', COUNTER)\n"
-	"\tif counter then call('SET', SYNCED, counter) end\n"
+	"\tlocal last = call('GET', COUNTER)\n"
+	"\tif last then call('SET', SYNCED, last) end\n"
 	"\tcall('SET', CLIENT, serial..' '..answer, 'PX', remember)\n"
 	"\tpcall(call, 'PUBLISH', P..':__ag2:changed', serial)\n"
 	"end\n"
@@ -322,7 +348,7 @@ const char *const redis_script_text[REDIS_SCRIPTS] = {
 	"\tfor name in string.gmatch(path, '[^/]+') do\n"
 	"\t\tif #name > 255 or name == '.' or name == '..' then return true end\n"
 	"\tend\n"
-	"\treturn string.sub(path, 1, 1) ~= '/' or string.find(path..'/', '//', 1, true) or string.find(path, '%z') or #path > 4096\n"
+	"\treturn string.sub(path, 1, 1) ~= '/' or path == '/' or string.find(path..'/', '//', 1, true) or string.find(path, '%z') or #path > 4096\n"
 	"end\n"
 	"local found = call('ZSCAN', INDEX, ARGV[2], 'COUNT', ARGV[3])\n"
 	"local out = {found[1]}\n"
@@ -359,20 +385,17 @@ const char *const redis_script_text[REDIS_SCRIPTS] = {
 	"\tlocal kind = call('TYPE', k).ok\n"
 	"\tif kind ~= 'none' and kind ~= want then return {k, 'is a '..kind..', not a '..want} end\n"
 	"end\n"
-	"local counter, top = call('GET', COUNTER), call('ZREVRANGE', INDEX, 0, 0, 'WITHSCORES')\n"
-	"if counter and not tonumber(counter) then return {'counter', 'the counter of versions is no number: nothing can be written'} end\n"
-	"if top[2] and tonumber(counter or 0) < tonumber(top[2]) then\n"
-	"\treturn {'counter', 'versions would fall: the counter is at '..(counter or '0')..', a file has '..fmt(tonumber(top[2]))}\n"
-	"end\n"
+	"local text, last, most = call('GET', COUNTER), counter(), top()\n"
+	"if not last and not tonumber(text) then return {'counter', 'the counter of versions is no number: nothing can be written'} end\n"
+	"if not last then return {'counter', 'the counter of versions is at '..text..', from where none can follow: nothing can be written'} end\n"
+	"if last < most then return {'counter', 'versions would fall: the counter is at '..fmt(last)..', a file has '..fmt(most)} end\n"
 	"return {}\n",
 
 [REDIS_MEND] = COMMON NEXT_VERSION JUDGE
 	"local what, path = ARGV[2], ARGV[3]\n"
 	"if what == 'expiry' then return call('PEXPIRE', P..':'..path, ARGV[4]) end\n"
 	"if what == 'counter' then\n"
-	"\tlocal top = call('ZREVRANGE', INDEX, 0, 0, 'WITHSCORES')\n"
-	"\tlocal counter = tonumber(call('GET', COUNTER) or 0)\n"
-	"\tif not counter or counter < tonumber(top[2] or 0) then call('SET', COUNTER, fmt(tonumber(top[2] or 0))) end\n"
+	"\tif (counter() or -1) < top() then call('SET', COUNTER, fmt(top())) end\n"
 	"\tsync()\n"
 	"\treturn 1\n"
 	"end\n"
@@ -382,7 +405,7 @@ const char *const redis_script_text[REDIS_SCRIPTS] = {
 	"\tcall('ZREM', INDEX, path)\n"
 	"\tcall('ZREM', NAMES, path)\n"
 	"\tcall('HDEL', FILES, path)\n"
-	"elseif what == 'index' then\n"
+	"elseif what == 'index' or what == 'version' then\n"
 	"\tlocal v = fmt(next_version())\n"
 	"\tcall('ZADD', INDEX, v, path)\n"
 	"\tcall('HSET', FILES, path, v..' '..v..' '..now)\n"

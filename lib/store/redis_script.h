@@ -25,7 +25,7 @@ enum redis_script {
 	REDIS_THERE,
 	/*
 	 * prefix path "w"|"r" N → "f" SIZE VERSION BASE TIME CONTENT (empty when larger than N), or "d" for a directory, or "".
-	 * With "r" nothing is changed, not even our names when AG2 has written.
+	 * With "r" nothing is changed but our names, if there are any, when AG2 has written.
 	 */
 	REDIS_STAT,
 	/*
@@ -50,7 +50,7 @@ enum redis_script {
 	/* prefix path TOKEN → 1, 0 when it was not ours */
 	REDIS_RELEASE,
 	/*
-	 * prefix path → what is wrong with a file: "" · value (it has none) · index (AG2 does not list it) · name (we do not) · type (it
+	 * prefix path → what is wrong with a file: "" · value (it has none) · index (AG2 does not list it) · version (it can be none) · name (we do not) · type (it
 	 * is no string) · both (it is a directory, too) · info (what we know of it is of no file).
 	 */
 	REDIS_JUDGE,
