@@ -282,7 +282,8 @@ teardown() {
 
 @test "a server that comes back with its data goes on with what it had" {
 	redis_stop
-	redis_start --appendonly yes
+	# By default it may answer before it has written, while the disk is slow.
+	redis_start --appendonly yes --appendfsync always
 	(
 		for i in $(seq 200); do
 			echo "line $i" | ag2-store append /x >/dev/null || exit 1
@@ -292,7 +293,7 @@ teardown() {
 	"$hammer" append "$url?timeout=60" /y one 3000 100 >one & other=$!
 	wait_for 30 test -s one
 	redis_stop
-	redis_start --appendonly yes
+	redis_start --appendonly yes --appendfsync always
 	wait "$other"
 	wait "$writer" || true	# one that began while there was no server said so
 	"$hammer" check "$url" /y >there
