@@ -321,6 +321,116 @@ finds_unfinished() {
 /pipe: is neither file nor directory, and so is not shown" ]
 }
 
+@test "disk: what lies in the place of the store's own files is told, refused with 65, and moved aside" {
+	export AG2_STORE=disk:$TMP/store
+	local own kind
+	for own in .ag2/lock .ag2 .ag2/tmp .ag2/locks; do
+		for kind in link file dir fifo; do
+			rm -rf store
+			ag2-store write /a <<<x
+			rm -rf "store/$own"
+			case $kind in
+			link) ln -s /etc/passwd "store/$own" ;;
+			file) echo kept >"store/$own" ;;
+			dir) mkdir -p "store/$own/sub" ;;
+			fifo) mkfifo "store/$own" ;;
+			esac
+			case $own:$kind in
+			.ag2/lock:file | .ag2/locks:file | .ag2:dir | .ag2/tmp:dir) continue ;;	# are of the right kind
+			.ag2/locks:*) run -65 timeout 20 ag2-store lock /a true ;;
+			*) run -65 timeout 20 ag2-store write /a <<<y ;;
+			esac
+			has "fsck --repair moves aside what is there"
+			run -1 timeout 20 ag2-store fsck
+			has "/$own: is "
+			[ "${#lines[@]}" -eq 1 ]
+			run -0 timeout 20 ag2-store fsck --repair
+			has "moved to /$own.damaged-1"
+			is_well
+			[ -e "store/$own.damaged-1" ] || [ -L "store/$own.damaged-1" ]
+			ag2-store append /a <<<y
+			ag2-store write /b <<<y
+			ag2-store lock /a true
+			is_well
+		done
+	done
+}
+
+# clock HEX...: eight bytes, the least first, of the greatest version that was given out.
+clock() {
+	printf "$(printf '\\x%s' "$@")" | dd of=store/.ag2/lock bs=1 seek=16 conv=notrunc status=none
+}
+
+version() {
+	ag2-store stat --json "$1" | jq -r .version
+}
+
+@test "disk: times ahead, before 1970 and beyond all versions, and a clock that is ahead" {
+	export AG2_STORE=disk:$TMP/store
+	local v before
+	ag2-store write /a <<<a
+	ag2-store write /b <<<b
+	touch -d 1960-01-01 store/a
+	[ "$(version /a)" -eq 1 ]
+	ag2-store append /a <<<a
+	is_well
+	# A file dated ahead goes on from there alone.
+	touch -d 2240-01-01 store/a
+	v=$(version /a)
+	ag2-store append /a <<<a
+	[ "$(version /a)" -gt "$v" ]
+	ag2-store write /b <<<b
+	[ "$(version /b)" -lt "$v" ]
+	finds "/a: its time, which is its version, is ahead, at 2240-01-01T00:00:00Z: touch(1) sets it"
+	# ... until it is removed: nothing at its path may have a lower version then.
+	v=$(version /a)
+	ag2-store rm /a
+	ag2-store write /a <<<a
+	[ "$(version /a)" -gt "$v" ]
+	touch store/a
+	finds "/: the clock of versions is ahead of the time, at 2240-01-01T00:00:00Z: all that changes is dated so"
+	run -0 ag2-store fsck --repair
+	is_well
+	v=$(version /b)
+	ag2-store write /b <<<b
+	[ "$(version /b)" -gt "$v" ]
+	is_well
+	# Where the file system takes such a time.
+	touch -d 2300-01-01 store/a
+	case $(stat -c %y store/a) in
+	2300*)
+		ag2-store ls -l / >/dev/null
+		run -65 ag2-store append /a <<<a
+		has "fsck --repair sets it to now"
+		run -65 ag2-store write /a <<<a
+		run -0 ag2-store fsck --repair
+		is_well
+		ag2-store append /a <<<a
+		;;
+	esac
+	before=$(version /b)
+	for v in 7f ff; do
+		clock ff ff ff ff ff ff ff $v
+		run -65 ag2-store write /b <<<c
+		run -1 ag2-store fsck
+		has "which no version can be"
+		run -0 ag2-store fsck --repair
+		ag2-store write /b <<<c
+		[ "$(version /b)" -gt "$before" ]
+		is_well
+	done
+	for v in "ff ff ff ff ff ff ff 7e" "00 00 00 00 00 00 00 30"; do
+		# shellcheck disable=SC2086
+		clock $v
+		run -1 ag2-store fsck
+		has "/: the clock of versions is ahead of the time, at 2"
+		run -0 ag2-store fsck --repair
+		is_well
+		ag2-store write /b <<<d
+		is_well
+	done
+}
+
 # ---- sqlite ----
 
 @test "sqlite: rows, segments and versions that do not fit each other" {

@@ -3,8 +3,9 @@
  * locks (for store_lock), tmp/ (files that are being written, things that are being deleted).
  *
  * A file's version is its modification time in nanoseconds, which every change of ours sets, or leaves to the kernel where that
- * stamps as finely (see journal_stamps): greater than before, and greater than any that was given out. A file that is
- * written whole is made in tmp and renamed, so that a reader keeps the one it has open; one that is appended to grows in place. AG2 itself appends with O_APPEND and writes in place,
+ * stamps as finely (see journal_stamps): greater than before, and greater than any that was given out but to a file dated more
+ * than a day ahead, which goes on from there alone. A file that is written whole is made in tmp and renamed, so that a reader
+ * keeps the one it has open; one that is appended to grows in place. AG2 itself appends with O_APPEND and writes in place,
  * both without a lock: the offset of an append is therefore where it really went, and a redone append looks first.
  */
 #include "store/disk.h"
@@ -187,6 +188,8 @@ open_own(struct disk *d, int at, const char *name, int *fd, struct err *e)
 		*fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 		if (*fd < 0 && errno == ENOENT && i == 0 && disk_make_dir(d, at, name) == 0)
 			continue;
+		if (*fd < 0 && (errno == ENOTDIR || errno == ELOOP))
+			return err_set(e, ERR_DATA, "'%s' of the store is no directory: fsck --repair moves aside what is there", name);
 		if (*fd < 0)
 			return err_sys(e, "cannot open '%s' of the store", name);
 	}
@@ -215,6 +218,7 @@ disk_tmp_open(struct disk *d, struct err *e)
 static int
 private_file(struct disk *d, const char *name, struct err *e)
 {
+	struct stat st;
 	int fd, i;
 
 	if (disk_private_open(d, e) < 0)
@@ -230,6 +234,10 @@ private_file(struct disk *d, const char *name, struct err *e)
 			break;
 		close_fd(&fd);
 		break;
+	}
+	if (fd < 0 ? errno == ELOOP || errno == EISDIR || errno == ENXIO : fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
+		close_fd(&fd);
+		return err_set(e, ERR_DATA, "'/" PRIVATE "/%s' is no file: fsck --repair moves aside what is there", name);
 	}
 	return fd >= 0 ? fd : err_sys(e, "cannot open '/" PRIVATE "/%s'", name);
 }
@@ -291,9 +299,15 @@ view_end(struct disk *d, struct view *v)
 uint64_t
 disk_version_of(const struct stat *st)
 {
-	int64_t v = (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+	int64_t s = st->st_mtim.tv_sec;
+	uint64_t v;
 
-	return v > 0 ? (uint64_t)v : 1;
+	if (s < 0)
+		return 1;
+	if (s >= JOURNAL_VERSION_MAX / 1000000000)
+		return JOURNAL_VERSION_MAX;
+	v = (uint64_t)s * 1000000000 + (uint64_t)st->st_mtim.tv_nsec;
+	return v > 0 ? v : 1;
 }
 
 static void

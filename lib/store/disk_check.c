@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #define ASIDE_MAX (256u << 20)	/* of a journal that is kept aside */
 
@@ -92,7 +93,7 @@ check_tmp(const struct check *c, struct err *e)
 	DIR *dir;
 
 	if (fd < 0 && beneath_absent(errno))
-		return 0;
+		return 0;	/* or no directory, which was told */
 	if (fd < 0 || (dir = fdopendir(fd)) == NULL) {
 		close_fd(&fd);
 		return err_sys(e, "cannot list '/" PRIVATE "/tmp'");
@@ -111,6 +112,124 @@ check_tmp(const struct check *c, struct err *e)
 		return err_sys(e, "cannot empty '/" PRIVATE "/tmp'");
 	disk_purge(d);
 	return 0;
+}
+
+/* ---- What lies where the store's own files and directories belong ---- */
+
+static const char *
+kind_of(mode_t mode)
+{
+	return S_ISREG(mode) ? "a file" : S_ISDIR(mode) ? "a directory" : S_ISLNK(mode) ? "a symbolic link" : "neither file nor directory";
+}
+
+/* Gives what is at path (of `name`, in the open directory at) a name that is free, which is put into aside. */
+static int
+move_aside(int at, const char *name, const char *path, char **aside, struct err *e)
+{
+	struct stat st;
+	char *to = NULL;
+	int i, rc = -1;
+
+	for (i = 1; rc < 0 && i < 1000; i++) {
+		free(to);
+		to = xasprintf("%s.damaged-%d", name, i);
+		rc = renameat2(at, name, at, to, RENAME_NOREPLACE);
+		/* A file system that cannot do it so. */
+		if (rc < 0 && errno == EINVAL && fstatat(at, to, &st, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+			rc = renameat(at, name, at, to);
+		if (rc < 0 && errno != EEXIST && errno != EINVAL)
+			break;
+	}
+	if (rc == 0)
+		*aside = xasprintf("moved to %.*s%s", (int)(path_name(path) - path), path, to);
+	else
+		err_sys(e, "cannot move '%s' aside", path);
+	free(to);
+	return rc;
+}
+
+/*
+ * Of each kind what should be: nothing else could be used, nor be removed by any command. 1 when what is needed for looking on is all
+ * right, or was repaired.
+ */
+static int
+check_own(const struct check *c, struct err *e)
+{
+	static const struct {
+		const char *path;
+		mode_t type;
+	} own[] = { { "/" PRIVATE, S_IFDIR }, { "/" PRIVATE "/lock", S_IFREG }, { "/" PRIVATE "/locks", S_IFREG }, { "/" PRIVATE "/tmp", S_IFDIR } };
+	char *repaired;
+	struct stat st;
+	size_t i;
+	int at = -1, rc = 1;
+
+	for (i = 0; i < sizeof(own) / sizeof(own[0]) && rc >= 0; i++) {
+		close_fd(&at);
+		at = beneath_open(c->d->root, i == 0 ? "/" : "/" PRIVATE, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+		if (at < 0 || fstatat(at, path_name(own[i].path), &st, AT_SYMLINK_NOFOLLOW) < 0 || (st.st_mode & S_IFMT) == own[i].type)
+			continue;
+		repaired = NULL;
+		if (c->repair && move_aside(at, path_name(own[i].path), own[i].path, &repaired, e) < 0)
+			rc = -1;
+		else
+			store_found(c->fn, c->arg, own[i].path, "damaged", repaired, "is %s, where the store needs %s of its own", kind_of(st.st_mode), kind_of(own[i].type));
+		if (repaired == NULL && i < 2)
+			rc = rc < 0 ? -1 : 0;
+		free(repaired);
+	}
+	close_fd(&at);
+	return rc;
+}
+
+/* ---- Times ---- */
+
+static const char *
+time_text(uint64_t version, char out[24])
+{
+	time_t t = (time_t)(version / 1000000000);
+	struct tm tm;
+
+	if (gmtime_r(&t, &tm) == NULL || strftime(out, 24, "%Y-%m-%dT%H:%M:%SZ", &tm) == 0)
+		out[0] = '\0';
+	return out;
+}
+
+/* The journal is held. What has been given out ahead of the time stays greater: a file goes on from its own. */
+static int
+check_clock(const struct check *c, struct err *e)
+{
+	struct journal *j = &c->d->journal;
+	uint64_t now = journal_now(), last = j->last;
+	char text[24];
+
+	if (last <= now + JOURNAL_AHEAD)
+		return 0;
+	if (c->repair) {
+		j->last = now;
+		if (journal_end(j, e) < 0)
+			return -1;
+	}
+	store_found(c->fn, c->arg, "/", "version", c->repair ? "set to now" : NULL,
+	    "the clock of versions is ahead of the time, at %s: all that changes is dated so", time_text(last, text));
+	return 0;
+}
+
+/* A file's version is its time. One beyond all versions cannot get a greater one, and is the only one that is set back. */
+static void
+check_time(const struct check *c, const char *path, int fd)
+{
+	bool beyond, set;
+	struct stat st;
+	char text[24];
+	uint64_t v;
+
+	if (fstat(fd, &st) < 0 || (v = disk_version_of(&st)) <= journal_now() + JOURNAL_AHEAD)
+		return;
+	beyond = v >= JOURNAL_VERSION_MAX;
+	set = beyond && c->repair && futimens(fd, NULL) == 0;
+	store_found(c->fn, c->arg, path, "version", set ? "set to now" : NULL, beyond ? "its time is %s or later, which no version can be: it cannot be changed" :
+	    "its time, which is its version, is ahead, at %s: touch(1) sets it", time_text(v, text));
 }
 
 /* ---- The journal ---- */
@@ -184,7 +303,7 @@ check_journal(const struct check *c, struct err *e)
 	if (journal_lock(&d->journal, d->root, false, NULL, NULL, d->o.timeout_ms, &why) < 0)
 		return why.code == ERR_DATA ? damaged_journal(c, why.msg, e) : err_set(e, why.code, "%s", why.msg);
 	rc = d->journal.held ? check_unfinished(c, e) : 1;
-	if (rc == 1 && d->journal.held && check_tmp(c, e) < 0)
+	if (rc == 1 && d->journal.held && (check_clock(c, e) < 0 || check_tmp(c, e) < 0))
 		rc = -1;
 	journal_unlock(&d->journal);
 	return rc;
@@ -204,13 +323,22 @@ check_link(const struct check *c, const char *path)
 	store_found(c->fn, c->arg, path, "hidden", NULL, "is a symbolic link that leads out of the store or nowhere, and so is not shown");
 }
 
+/* What was moved aside, by check_own or damaged_journal, needs no second word. */
+static bool
+is_aside(const char *path)
+{
+	const char *name = path_name(path);
+
+	return strncmp(path, "/" PRIVATE, strlen("/" PRIVATE)) == 0 && strstr(name, ".damaged-") != NULL && name - path <= (ptrdiff_t)strlen("/" PRIVATE "/");
+}
+
 static int
 check_entry(void *arg, const char *path, unsigned char type)
 {
 	const struct check *c = arg;
 	int fd;
 
-	if (disk_reserved(path))
+	if (disk_reserved(path) || strcmp(path, "/" PRIVATE) == 0 || is_aside(path))
 		return 0;
 	if (type == DT_LNK) {
 		check_link(c, path);
@@ -220,7 +348,9 @@ check_entry(void *arg, const char *path, unsigned char type)
 		store_found(c->fn, c->arg, path, "hidden", NULL, "is neither file nor directory, and so is not shown");
 	} else {
 		fd = beneath_open(c->d->root, path, O_RDONLY, 0);
-		if (fd < 0 && !beneath_absent(errno))
+		if (fd >= 0)
+			check_time(c, path, fd);
+		else if (!beneath_absent(errno))
 			store_found(c->fn, c->arg, path, "unreadable", NULL, "cannot be read: %s", strerror(errno));
 		close_fd(&fd);
 	}
@@ -235,7 +365,9 @@ disk_check(void *self, bool repair, store_finding_fn *fn, void *arg, struct err 
 
 	if (rc <= 0)
 		return rc < 0 ? -1 : 1;
-	rc = check_journal(&c, e);
+	rc = check_own(&c, e);
+	if (rc == 1)
+		rc = check_journal(&c, e);
 	if (rc >= 0)
 		beneath_walk(c.d->root, "/", NULL, check_entry, &c);
 	return rc;

@@ -249,6 +249,18 @@ may_be_file(struct disk *d, int parent, const char *path, struct stat *st, struc
 	return disk_has_files(d, path) ? err_set(e, ERR_CREATE, "cannot create '%s': it is a directory", path) : 0;
 }
 
+/* The next version of the file, of which `old` is NULL when it is not there. */
+static int
+next_version(struct disk *d, const char *path, const struct stat *old, uint64_t *version, bool *timely, struct err *e)
+{
+	uint64_t has = old != NULL ? disk_version_of(old) : 0;
+
+	if (has >= JOURNAL_VERSION_MAX)
+		return err_set(e, ERR_DATA, "'%s' has a time beyond all that a version can be, so that it cannot get a greater one; fsck --repair sets it to now", path);
+	*version = journal_version(&d->journal, has, timely);
+	return 0;
+}
+
 static int
 plan_append(struct disk *d, struct plan *p, struct store_op *op, struct err *e)
 {
@@ -279,7 +291,8 @@ plan_append(struct disk *d, struct plan *p, struct store_op *op, struct err *e)
 	s->fd = fd;
 	s->create = fd < 0;
 	s->old_size = (uint64_t)st.st_size;
-	s->version = journal_version(&d->journal, fd < 0 ? 0 : disk_version_of(&st), &timely);
+	if (next_version(d, op->path, fd >= 0 ? &st : NULL, &s->version, &timely, e) < 0)
+		return -1;
 	/* With sync=full the time that counts is one that goes to the disk behind the data. */
 	s->stamped = timely && fd >= 0 && op->len > 0 && !disk_full(d) && journal_stamps(&d->journal, &st);
 	s->data = op->data;
@@ -436,7 +449,8 @@ plan_write(struct disk *d, struct plan *p, struct store_op *op, struct err *e)
 	s = plan_add(p, STEP_RENAME, op->path);
 	s->op = op;
 	s->staged = (unsigned)p->n;
-	s->version = journal_version(&d->journal, there ? disk_version_of(&old) : 0, &timely);
+	if (next_version(d, op->path, there ? &old : NULL, &s->version, &timely, e) < 0)
+		return -1;
 	return stage(d, s, there ? &old : NULL, e);
 }
 
@@ -482,7 +496,7 @@ plan_delete(struct disk *d, struct plan *p, struct store_op *op, struct err *e)
 		beneath_walk(d->root, op->path, op->path[1] == '\0' ? "/" PRIVATE : NULL, find_newest, &newest);
 	else if (S_ISREG(st.st_mode))
 		newest.version = disk_version_of(&st);
-	if (newest.version > d->journal.last)
+	if (newest.version > d->journal.last && newest.version < JOURNAL_VERSION_MAX)
 		d->journal.last = newest.version;
 	plan_add(p, STEP_DELETE, op->path)->op = op;
 	return disk_tmp_open(d, e);

@@ -39,6 +39,12 @@ damaged(struct err *e)
 	return err_set(e, ERR_DATA, "'%s': not a journal of a store", FILE_PATH);
 }
 
+static int
+no_file(struct err *e)
+{
+	return err_set(e, ERR_DATA, "'%s': not a file, or not in a directory: fsck --repair moves aside what is there", FILE_PATH);
+}
+
 /* Whether of the first `all` bytes those n are there that a loss of power may leave of the first page: none, zeros, or a beginning. */
 static bool
 never_written(const struct head *h, size_t n, size_t all)
@@ -46,6 +52,24 @@ never_written(const struct head *h, size_t n, size_t all)
 	static const struct head zeros;
 
 	return memcmp(h, &zeros, n) == 0 || (n < all && memcmp(h, magic, n < sizeof(magic) ? n : sizeof(magic)) == 0);
+}
+
+/*
+ * 0 and *fd, which is -1 with errno set when there is none that can be opened so; -1 when what is there is no file. Of something
+ * else in its place that does not open, errno tells.
+ */
+static int
+open_file(int root, int flags, int *fd, struct err *e)
+{
+	struct stat st;
+
+	*fd = beneath_open(root, FILE_PATH, flags | O_NOFOLLOW, 0);
+	if (*fd < 0 ? errno != EISDIR && errno != ENXIO : fstat(*fd, &st) == 0 && S_ISREG(st.st_mode))
+		return 0;
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+	return no_file(e);
 }
 
 int
@@ -60,8 +84,9 @@ journal_peek(struct journal *j, int root, uint64_t *seq, struct err *e)
 	if (j->fd >= 0 && fstat(j->fd, &st) == 0 && st.st_nlink == 0)
 		journal_close(j);
 	if (j->fd < 0) {
-		j->fd = beneath_open(root, FILE_PATH, O_RDONLY | O_NOFOLLOW, 0);
 		j->writable = false;
+		if (open_file(root, O_RDONLY, &j->fd, e) < 0)
+			return -1;
 		if (j->fd < 0)
 			return beneath_absent(errno) || errno == EACCES ? 0 : err_sys(e, "cannot open '%s'", FILE_PATH);
 	}
@@ -311,6 +336,8 @@ load(struct journal *j, struct err *e)
 	j->record_len = le32toh(h.record_len);
 	if (j->grain == 0)
 		return damaged(e);
+	if (j->last > JOURNAL_VERSION_MAX)
+		return err_set(e, ERR_DATA, "'%s': its clock of versions is at %llu, which no version can be", FILE_PATH, (unsigned long long)j->last);
 	return 0;
 }
 
@@ -321,12 +348,15 @@ open_for_lock(struct journal *j, int root, bool change, struct err *e)
 	if (j->fd >= 0 && j->writable)
 		return 0;
 	journal_close(j);
-	j->fd = beneath_open(root, FILE_PATH, O_RDWR | O_NOFOLLOW, 0);
+	if (open_file(root, O_RDWR, &j->fd, e) < 0)
+		return -1;
 	j->writable = j->fd >= 0;
-	if (j->fd < 0 && !change && (errno == EACCES || errno == EROFS || errno == EPERM))
-		j->fd = beneath_open(root, FILE_PATH, O_RDONLY | O_NOFOLLOW, 0);
+	if (j->fd < 0 && !change && (errno == EACCES || errno == EROFS || errno == EPERM) && open_file(root, O_RDONLY, &j->fd, e) < 0)
+		return -1;
 	if (j->fd >= 0 || errno == ENOENT || (!change && beneath_absent(errno)))
 		return 0;
+	if (errno == ENOTDIR || errno == ELOOP || errno == EXDEV)
+		return no_file(e);
 	return err_sys(e, "cannot open '%s'", FILE_PATH);
 }
 
@@ -634,19 +664,27 @@ journal_stamps(const struct journal *j, const struct stat *st)
 }
 
 uint64_t
-journal_version(struct journal *j, uint64_t old, bool *timely)
+journal_now(void)
 {
 	struct timespec t;
-	uint64_t v;
 
 	clock_gettime(CLOCK_REALTIME, &t);
-	v = nanoseconds(&t);
+	return nanoseconds(&t);
+}
+
+uint64_t
+journal_version(struct journal *j, uint64_t old, bool *timely)
+{
+	uint64_t now = journal_now(), v = now;
+	bool ahead = old > j->last && old > now + JOURNAL_AHEAD;
+
 	*timely = v > old && v > j->last;
 	if (v <= old)
 		v = old + 1;
 	if (v <= j->last)
 		v = j->last + 1;
 	v = (v + j->grain - 1) / j->grain * j->grain;
-	j->last = v;
+	if (!ahead)
+		j->last = v;
 	return v;
 }

@@ -45,6 +45,8 @@ struct journal {
 };
 
 #define JOURNAL_INIT { .fd = -1 }
+#define JOURNAL_VERSION_MAX INT64_C(9200000000000000000)	/* nanoseconds: in 2261. A later time counts as this one. */
+#define JOURNAL_AHEAD (INT64_C(86400) * 1000000000)	/* what is further than a day from now is no clock that differs */
 #define JOURNAL_RECORD_MAX (64 * 1024 * 1024)
 
 /* The sequence number now; 0 where there is no journal or none that we may read. root is the store's directory. */
@@ -85,9 +87,13 @@ int journal_data(struct journal *j, uint64_t at, uint64_t len, struct buf *out, 
  */
 bool journal_stamps(const struct journal *j, const struct stat *st);
 
+/* The time now, as a version. */
+uint64_t journal_now(void);
+
 /*
  * A version greater than all that were given out, than `old`, and than the time, that the file system can store. *timely: it is
- * the time itself.
+ * the time itself. A file dated far ahead goes on from there alone, and does not take along what others get. `old` must be
+ * below JOURNAL_VERSION_MAX.
  */
 uint64_t journal_version(struct journal *j, uint64_t old, bool *timely);
 
