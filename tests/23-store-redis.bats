@@ -456,6 +456,14 @@ refuses() {
 	wait "$holder"
 }
 
+@test "a lock for no time is refused" {
+	local ttl
+	for ttl in 0 0.0001 1e300; do
+		run -64 ag2-store lock "--ttl=$ttl" /l -- true
+		has ttl
+	done
+}
+
 @test "a lock that was lost is told, and the next one's is left alone" {
 	ag2-store lock --ttl 1 /l -- sh -c 'echo held; exec sleep 60' >out 2>said & holder=$!
 	wait_for 30 grep -q held out
@@ -544,18 +552,47 @@ kept" ]
 	run -64 ag2-store -s "$url?prefix=" ls
 	has prefix
 	run -64 ag2-store -s "$url?db=x" ls
-	has "'x' is no number of a database"
+	has "no number of a database"
 	run -64 ag2-store -s "$url?speed=high" ls
 	has "password_cmd="
 	run -64 ag2-store -s redis:/x ls
 	run -64 ag2-store -s redis://localhost:99999/ ls
 	has port
+	run -64 ag2-store -s redis://localhost:0/ ls
+	has port
+	run -64 ag2-store -s "redis+unix:?prefix=x" ls
+	has "needs the path"
 	run -64 ag2-store -s "$url?prefix=%zz" ls
 	run ag2-store -s "rediss://localhost/0?cacert=x" ls
 	[ "$status" -eq 64 ] || { status_is 78 && has TLS; }
 	run -64 ag2-store -s "$url?cacert=/x" ls
 	run -78 ag2-store -s "$url?db=99" ls
 	has databases
+}
+
+@test "a password in the URL is refused, wherever it stands, and no part of it is told" {
+	local u
+	for u in "$url?password=" "$url?pass=" "redis://h/0?auth=" "redis+unix:/x?db=1&pw=" "disk:/x?password="; do
+		run -64 ag2-store -s "${u}SECRET" ls
+		hasnt SECRET
+		has "'${u##*[?&]}'"
+	done
+	for u in redis+unix://u:SECRET@/x redis:///u:SECRET@h/0 REDIS://u:SECRET@h/0 redis://u:SECRET@h redis://:SECRET@h/ redis:/u:SECRET@h \
+		redis://u:SEC/SECRET@h/0 redis://h/SECRET redis://h:SECRET/ redis+unix://SECRET@/x redis+unix:u:SECRET@x 'redis://u:x?SECRET@h/0' \
+		'redis://[::1]:SECRET@h/'; do
+		run -64 ag2-store -s "$u" ls
+		hasnt SECRET
+		run -64 ag2-assemble -s "$u" --stream s
+		hasnt SECRET
+	done
+	# A socket whose name has both characters is another matter.
+	run -69 ag2-store -s "redis+unix:$TMP/a%3ab%40c" ls
+	has "redis at $TMP/a:b@c"
+}
+
+@test "a password_cmd may take as long as the timeout, and is told just that" {
+	run -69 ag2-store -s "$url?timeout=0.2&password_cmd=sleep%2099" ls
+	has "it ran longer than 0.2 seconds"
 }
 
 @test "sync=full is promised only by a server that can keep it" {

@@ -129,6 +129,8 @@ run_lock(char **args, int n)
 
 	if (strcmp(command[0], "--") == 0 && *++command == NULL)
 		usage("lock: which command is to run?");
+	if (ttl < 0.001 || ttl > 1e9)
+		usage("lock: --ttl needs a time that a lock can be held for");
 	if (store_lock(s, args[0], (int64_t)(ttl * 1000), wait_ms, &lock, &e) < 0)
 		fail(&e);
 	hand_on(s, lock);

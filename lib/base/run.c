@@ -493,7 +493,7 @@ static bool
 gone(struct child *c, pid_t target)
 {
 	reap(c);
-	return c->ended && (target > 0 || (kill(target, 0) < 0 && errno == ESRCH));
+	return c->ended && (target > 0 || (kill(target, 0) < 0 && errno == ESRCH) || strays_group_ended(-target));
 }
 
 static void

@@ -15,6 +15,7 @@
 
 struct process {
 	pid_t pid, parent, group;
+	bool ended;	/* and is waited for by its parent yet */
 	bool ours;
 };
 
@@ -30,6 +31,7 @@ read_process(const char *name, struct process *p)
 	char path[64], text[512];
 	const char *end;
 	int fd, parent, group;
+	char state;
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%.20s/stat", name);
@@ -40,9 +42,9 @@ read_process(const char *name, struct process *p)
 	close(fd);
 	text[n > 0 ? n : 0] = '\0';
 	end = strrchr(text, ')');
-	if (end == NULL || sscanf(end + 1, " %*c %d %d", &parent, &group) != 2)
+	if (end == NULL || sscanf(end + 1, " %c %d %d", &state, &parent, &group) != 3)
 		return false;
-	*p = (struct process){ .pid = (pid_t)strtol(name, NULL, 10), .parent = parent, .group = group };
+	*p = (struct process){ .pid = (pid_t)strtol(name, NULL, 10), .parent = parent, .group = group, .ended = state == 'Z' || state == 'X' };
 	return true;
 }
 
@@ -176,4 +178,19 @@ strays_release(struct strays *s)
 {
 	while (s->n > 0)
 		close(s->all[--s->n].fd);
+}
+
+bool
+strays_group_ended(pid_t group)
+{
+	struct table t = { .all = NULL };
+	bool all = true;
+	size_t i;
+
+	read_table(&t);
+	for (i = 0; i < t.n; i++)
+		all = all && (t.all[i].group != group || t.all[i].ended);
+	all = all && t.n > 0;	/* without /proc nobody knows */
+	free(t.all);
+	return all;
 }

@@ -25,4 +25,7 @@ void strays_signal(const struct strays *s, int sig);
 bool strays_gone(const struct strays *s);
 void strays_release(struct strays *s);
 
+/* Whether nothing in the process group runs any more, though the parent of some, often process 1, may not have waited for them yet. */
+bool strays_group_ended(pid_t group);
+
 #endif

@@ -51,8 +51,9 @@ unknown_scheme(const char *url, size_t len, struct err *e)
 
 	for (i = 0; i < BACKENDS; i++)
 		buf_addf(&known, "%s%s:", i == 0 ? "" : i + 1 < BACKENDS ? ", " : " and ", backends[i]->scheme);
-	err_set(e, ERR_USAGE, "'%.100s': no kind of store is called '%.*s'; there are %s (a file with a colon in its name is ./%.100s)",
-	    url, (int)(len < 40 ? len : 40), url, known.data, url);
+	/* No more of it: there may be a password in it. */
+	err_set(e, ERR_USAGE, "no kind of store is called '%.*s'; there are %s (a file with a colon in its name has ./ before it)",
+	    (int)(len < 40 ? len : 40), url, known.data);
 	buf_release(&known);
 	return -1;
 }
@@ -111,6 +112,7 @@ static int
 one_option(const char *text, size_t len, const char *more, struct store_options *o, struct err *e)
 {
 	static const char *const known[] = { [STORE_SYNC_NORMAL] = "sync=normal", [STORE_SYNC_FULL] = "sync=full" };
+	const char *mark;
 	size_t i;
 
 	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
@@ -122,8 +124,13 @@ one_option(const char *text, size_t len, const char *more, struct store_options 
 		o->lock = text[5] == '1';
 		return 0;
 	}
+	/* Its value is not told: it may be a password, or the rest of one. */
+	mark = memchr(text, '=', len);
+	if (mark == NULL)
+		return err_set(e, ERR_USAGE, "an option of the store's URL has no '='; there are sync=normal, sync=full, lock=1, timeout=%s", more);
+	len = (size_t)(mark + 1 - text);
 	return err_set(e, ERR_USAGE, "'%.*s' is no option of a store; there are sync=normal, sync=full, lock=1, timeout=%s",
-	    (int)(len < 100 ? len : 100), text, more);
+	    (int)(len < 40 ? len : 40), text, more);
 }
 
 /* "timeout=S": 1 when it is that, 0 when it is another option. */
@@ -142,7 +149,8 @@ take_timeout(const char *text, size_t len, struct store_options *o, struct err *
 	if (rc == 0 && (seconds <= 0 || seconds > 86400))
 		rc = err_set(e, ERR_USAGE, "a timeout of %s seconds", given);
 	free(given);
-	o->timeout_ms = (unsigned)(seconds * 1000) + 1;
+	if (rc == 0)
+		o->timeout_ms = seconds < 0.001 ? 1 : (unsigned)(seconds * 1000 + 0.5);
 	return rc < 0 ? -1 : 1;
 }
 

@@ -37,17 +37,35 @@ decode(const char *text, size_t len, char **out, struct err *e)
 }
 
 static int
-number(const char *text, size_t len, long most, const char *what, long *out, struct err *e)
+number(const char *text, size_t len, long least, long most, const char *what, long *out, struct err *e)
 {
 	char copy[16] = "", *end;
 
 	if (len > 0 && len < sizeof(copy)) {
 		memcpy(copy, text, len);
 		*out = strtol(copy, &end, 10);
-		if (*end == '\0' && copy[0] >= '0' && copy[0] <= '9' && *out <= most)
+		if (*end == '\0' && copy[0] >= '0' && copy[0] <= '9' && *out >= least && *out <= most)
 			return 0;
 	}
-	return err_set(e, ERR_USAGE, "the store's URL: '%.*s' is no %s", len < 60 ? (int)len : 60, text, what);
+	/* What it is instead is not told: in a URL that was put together in a wrong way it is a password. */
+	return err_set(e, ERR_USAGE, "the store's URL has no %s where one belongs", what);
+}
+
+/*
+ * "user:password@", wherever it stands in a URL, in however wrong a place: no part of it is told. A ':' and a '@' that are
+ * meant for a socket's name are %3a and %40.
+ */
+static int
+refuse_password(const char *where, enum redis_transport over, struct err *e)
+{
+	const char *sign = strrchr(where, '@');
+	size_t host = strncmp(where, "//", 2) == 0 ? 2 + strcspn(where + 2, "/@") : 0;
+
+	if (sign != NULL && memchr(where, ':', (size_t)(sign - where)) != NULL)
+		return err_set(e, ERR_USAGE, "a password in the store's URL is for all to see; it is taken from REDISCLI_AUTH or password_cmd=");
+	if (over == REDIS_SOCKET && where[host] == '@')
+		return err_set(e, ERR_USAGE, "the store's URL: with a socket the user goes into user=");
+	return 0;
 }
 
 /* "[user@]host[:port][/db]" */
@@ -61,8 +79,6 @@ take_address(struct redis_place *p, const char *at, size_t len, struct err *e)
 	if (slash == NULL)
 		slash = end;
 	if ((sign = memrchr(at, '@', (size_t)(slash - at))) != NULL) {
-		if (memchr(at, ':', (size_t)(sign - at)) != NULL)
-			return err_set(e, ERR_USAGE, "a password in the store's URL is for all to see; it is taken from REDISCLI_AUTH or password_cmd=");
 		if (sign > at && decode(at, (size_t)(sign - at), &p->user, e) < 0)
 			return -1;
 		at = sign + 1;
@@ -77,14 +93,14 @@ take_address(struct redis_place *p, const char *at, size_t len, struct err *e)
 		colon = memchr(at, ':', n);
 		p->host = xmemdup0(at, (size_t)((colon ? colon : slash) - at));
 	}
-	if (colon != NULL && number(colon + 1, (size_t)(slash - colon - 1), 65535, "port", &port, e) < 0)
+	if (colon != NULL && number(colon + 1, (size_t)(slash - colon - 1), 1, 65535, "port", &port, e) < 0)
 		return -1;
 	if (p->host[0] == '\0') {
 		free(p->host);
 		p->host = xstrdup("127.0.0.1");
 	}
 	p->port = (int)port;
-	return slash + 1 >= end ? 0 : number(slash + 1, (size_t)(end - slash - 1), 1000000, "number of a database", &p->db, e);
+	return slash + 1 >= end ? 0 : number(slash + 1, (size_t)(end - slash - 1), 0, 1000000, "number of a database", &p->db, e);
 }
 
 struct url_options {
@@ -170,7 +186,11 @@ redis_take_url(struct redis_store *s, const char *where, const char *own, enum r
 	int rc = 0;
 
 	s->place.tls = over == REDIS_TLS;
-	if (over == REDIS_SOCKET)
+	if (refuse_password(where, over, e) < 0)
+		return -1;
+	if (over == REDIS_SOCKET && len == 0)
+		rc = err_set(e, ERR_USAGE, "redis+unix: needs the path of the server's socket");
+	else if (over == REDIS_SOCKET)
 		rc = decode(where, len, &s->place.socket, e);
 	else if (len < 2 || memcmp(where, "//", 2) != 0)
 		rc = err_set(e, ERR_USAGE, "the store's URL: a server is redis://HOST:PORT/DB or redis+unix:/SOCKET");
@@ -180,7 +200,7 @@ redis_take_url(struct redis_store *s, const char *where, const char *own, enum r
 		if ((n = strcspn(text, "&")) > 0)
 			rc = take_option(&s->place, &u, text, n, e);
 	if (rc == 0 && u.db != NULL)
-		rc = number(u.db, strlen(u.db), 1000000, "number of a database", &s->place.db, e);
+		rc = number(u.db, strlen(u.db), 0, 1000000, "number of a database", &s->place.db, e);
 	if (rc == 0)
 		rc = check_file(s->place.cacert, "cacert", e) < 0 || check_file(s->place.cert, "cert", e) < 0 || check_file(s->place.key, "key", e) < 0 ? -1 : 0;
 	if (rc == 0)

@@ -1,10 +1,12 @@
 #include "base/clock.h"
 #include "base/io.h"
 #include "base/run.h"
+#include "base/strays.h"
 #include "tap.h"
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 
 #define MIB (1024 * 1024)
@@ -268,6 +270,37 @@ interrupts(void)
 	is_int(run_interrupted(), SIGHUP, "the signal is told");
 }
 
+/* What has ended and is waited for by nobody, as orphans are where process 1 does not care, runs no more. */
+static void
+left_behind(void)
+{
+	int p[2], status;
+	char c;
+	pid_t group;
+
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	if (pipe(p) < 0 || (group = fork()) < 0) {
+		ok(false, "a child is started");
+		return;
+	}
+	if (group == 0) {
+		setpgid(0, 0);
+		if (fork() == 0)
+			(void)!io_read(p[0], &c, 1);
+		_exit(0);
+	}
+	waitpid(group, &status, 0);
+	ok(kill(-group, 0) == 0 && !strays_group_ended(group), "a group of which one runs has not ended");
+	is_int((int)write(p[1], "", 1), 1, "it is told to end");
+	is_int(waitid(P_PGID, (id_t)group, &(siginfo_t){ 0 }, WEXITED | WNOWAIT), 0, "and does");
+	ok(kill(-group, 0) == 0 && strays_group_ended(group), "a group whose last one is only waited for has ended");
+	waitpid(-group, &status, 0);
+	ok(kill(-group, 0) < 0 && strays_group_ended(group), "so has one that is not there");
+	prctl(PR_SET_CHILD_SUBREAPER, 0);
+	close(p[0]);
+	close(p[1]);
+}
+
 int
 main(void)
 {
@@ -275,6 +308,7 @@ main(void)
 	feeds();
 	limits();
 	groups();
+	left_behind();
 	surroundings();
 	closed();
 	interrupts();
