@@ -882,7 +882,7 @@ urls(void)
 	static const struct { const char *url; enum err_code code; const char *says; } bad[] = {
 		{ "", ERR_USAGE, "empty" }, { "radish://localhost/0", ERR_USAGE, "disk:" }, { "nope:/x", ERR_USAGE, "memory:" },
 		{ "Disk:/x", ERR_USAGE, "sqlite:" }, { "disk:", ERR_USAGE, "" }, { "sqlite:", ERR_USAGE, "" },
-		{ "disk:/x?sync=maybe", ERR_USAGE, "sync=full" }, { "disk:/x?sync=full&speed=high", ERR_USAGE, "speed=high" },
+		{ "disk:/x?sync=maybe", ERR_USAGE, "sync=full" }, { "disk:/x?sync=full&speed=high", ERR_USAGE, "'speed='" },
 		{ "memory:?x", ERR_USAGE, "sync=" },
 	};
 	struct store_options o = { .mode = STORE_CREATE };
