@@ -350,24 +350,6 @@ keep_up(const struct turn *t)
 		cli_die_by(run_interrupted());
 }
 
-static int
-print_body(struct turn *t)
-{
-	struct buf body = BUF_INIT;
-	struct err e = ERR_INIT;
-
-	if (turn_body(t, &body, &e) < 0)
-		log_fail(&e);
-	if (t->halted)
-		log_warn("nothing would be sent: %s", t->answer.data);
-	else
-		cli_write(body.data, body.len);
-	if (body.len > 0 && body.data[body.len - 1] != '\n')
-		out_write("\n", 1);
-	buf_release(&body);
-	return t->halted ? 3 : 0;
-}
-
 /* An answer that was cut short is not the answer: it is not in the log, and whoever reads a pipe sees the status. */
 static int
 failed(const struct output *out, const struct err *e)
@@ -382,6 +364,24 @@ failed(const struct output *out, const struct err *e)
 		cli_die_by(SIGPIPE);
 	log_warn("%s", e->msg);
 	return err_status(e->code);
+}
+
+static int
+print_body(struct turn *t, const struct output *out)
+{
+	struct buf body = BUF_INIT;
+	struct err e = ERR_INIT;
+
+	if (turn_body(t, &body, &e) < 0)
+		return failed(out, &e);
+	if (t->halted)
+		log_warn("nothing would be sent: %s", t->answer.data);
+	else
+		cli_write(body.data, body.len);
+	if (body.len > 0 && body.data[body.len - 1] != '\n')
+		out_write("\n", 1);
+	buf_release(&body);
+	return t->halted ? 3 : 0;
 }
 
 static void
@@ -564,7 +564,7 @@ ask(struct agent *a, const struct buf *text)
 	s.turn.on_request = o.compare != NULL || (o.dry && o.verbose) ? on_request : NULL;
 	if (o.compare != NULL && strcmp(o.compare, "last") == 0 && s.stream == NULL && s.store != NULL)
 		cli_usage(&usage, "--compare last is for a stream of a store");
-	status = o.dry ? print_body(&s.turn) : run_turn(&s.turn, &out);
+	status = o.dry ? print_body(&s.turn, &out) : run_turn(&s.turn, &out);
 	if (status <= 1 && s.in.bad > 0)
 		status = 65;
 	close_session(&s);

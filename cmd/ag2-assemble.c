@@ -161,6 +161,12 @@ on_bad(void)
 }
 
 static bool
+bad_input(uint64_t lines)
+{
+	return lines > 0 && on_bad() == JSONL_BAD_COUNT;
+}
+
+static bool
 is_file(int fd)
 {
 	struct stat st;
@@ -220,9 +226,9 @@ tell_pair(void *arg, size_t i, size_t j)
 	    i + 1, policy_spec_name(&s->specs[i]), j + 1, policy_spec_name(&s->specs[j]), policy_spec_name(&s->specs[j]));
 }
 
-/* Whether alerts wait that no policy delivers: in the stream, or on a standard input that has any events. */
+/* Whether alerts wait that no policy delivers: in the stream, or on a standard input that has any events. *bad: its bad lines. */
 static bool
-alerts_lost(struct setting *s)
+alerts_lost(struct setting *s, uint64_t *bad)
 {
 	struct stat st;
 	struct jsonl in;
@@ -234,8 +240,9 @@ alerts_lost(struct setting *s)
 		open_all(s);
 		found = explain_lost_alerts(s->store, s->stream, NULL);
 	} else if (fstat(0, &st) == 0 && (S_ISREG(st.st_mode) || S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode))) {
-		jsonl_init_fd(&in, "stdin", JSONL_BAD_SKIP, 0);
+		jsonl_init_fd(&in, "stdin", on_bad(), 0);
 		found = explain_lost_alerts(NULL, NULL, &in);
+		*bad = in.bad;
 		jsonl_release(&in);
 	}
 	return found;
@@ -245,13 +252,15 @@ static int
 check_order(struct setting *s)
 {
 	const char **names = xcalloc(s->n + 1, sizeof(names[0]));
-	size_t i, found;
+	uint64_t bad = 0;
+	size_t i;
+	bool found;
 
 	for (i = 0; i < s->n; i++)
 		names[i] = policy_spec_name(&s->specs[i]);
-	found = policy_order_check(names, s->n, tell_pair, s);
+	found = policy_order_check(names, s->n, tell_pair, s) > 0 || alerts_lost(s, &bad);
 	free(names);
-	return found > 0 || alerts_lost(s) ? 1 : 0;
+	return bad_input(bad) ? 65 : found ? 1 : 0;
 }
 
 /* ---- the work ---- */
@@ -324,7 +333,7 @@ assemble(struct setting *s)
 	if (compare != NULL)
 		tell_compared(&before, explain_chars_of(s->specs, s->n));
 	buf_release(&before);
-	return in.bad > 0 && on_bad() == JSONL_BAD_COUNT ? 65 : 0;
+	return bad_input(in.bad) ? 65 : 0;
 }
 
 static void

@@ -5,6 +5,7 @@
 #include "yamltree.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define FILE_MAX (1u << 20)
 
@@ -52,6 +53,8 @@ read_model(const struct reader *r, const struct node *model, struct err *e)
 	const struct node *n;
 	size_t len = strlen(model->key), i;
 
+	if (memchr(model->key, '*', len > 0 ? len - 1 : 0) != NULL)
+		return node_fail(model, r->file, e, "'%.60s': a '*' can only be the end of a name", model->key);
 	if (model->kind != NODE_MAP)
 		return node_fail(model, r->file, e, "'%.60s' must be a map: {input: PRICE, output: PRICE}", model->key);
 	for (n = model->first; n != NULL; n = n->next) {

@@ -42,6 +42,10 @@ find_standing(const struct turn *t, struct standing *s, struct err *e)
 	if (t->stream != NULL && standing_of_stream(s, t->store, t->stream, e) < 0)
 		return -1;
 	for (i = 0; i < t->history.n; i++) {
+		if (run_check(e) < 0) {
+			event_free(s->halt);
+			return -1;
+		}
 		standing_add(s, t->history.items[i]);
 		event_forget(t->history.items[i]);
 	}

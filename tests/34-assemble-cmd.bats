@@ -186,6 +186,18 @@ large() {
 	[ -z "$stderr" ]
 }
 
+@test "--check treats bad lines as the work itself does" {
+	printf 'garbage\n{"type": "ModelRequest", "data": {}}\n' >in
+	run --separate-stderr ag2-assemble --check sliding-window:5 <in
+	[ "$status" -eq 65 ]
+	[[ $stderr = "ag2-assemble: stdin:1: "* ]] || fail "$stderr"
+	run --separate-stderr ag2-assemble --check --strict sliding-window:5 <in
+	[ "$status" -eq 65 ]
+	run --separate-stderr ag2-assemble --check --skip-bad sliding-window:5 <in
+	[ "$status" -eq 0 ]
+	[[ $stderr = "ag2-assemble: stdin:1: "* ]] || fail "$stderr"
+}
+
 @test "--check tells of alerts that no policy delivers" {
 	{ U a; AL warning s m; } >in
 	run --separate-stderr ag2-assemble --check sliding-window:5 <in

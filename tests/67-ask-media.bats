@@ -140,12 +140,15 @@ refused() {
 	[ "$(asked)" -eq 1 ]
 }
 
-@test "a file that is not there is 66, an empty one, one that is too big, or no image is 65" {
+@test "a file that is not there is 66, a directory 74, an empty one, one that is too big, or no image is 65" {
 	: >empty
 	truncate -s 33M big
 	run ag2-ask -m "$MODEL" --file nowhere x </dev/null
 	status_is 66
 	has "nowhere"
+	run ag2-ask -m "$MODEL" --file . x </dev/null
+	status_is 74
+	output_is "ag2-ask: cannot read '.': Is a directory"
 	run ag2-ask -m "$MODEL" --file empty x </dev/null
 	status_is 65
 	output_is "ag2-ask: 'empty' is empty"

@@ -1,7 +1,10 @@
 #include "base/io.h"
 
+#include "base/alloc.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define CHUNK (256 * 1024)
@@ -50,10 +53,13 @@ int
 io_read_file(const char *path, struct buf *b, struct err *e)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
+	char *quoted;
 
 	if (fd < 0)
 		return err_sys(e, "cannot open '%s'", path);
-	rc = io_read_all(fd, b, path, e);
+	quoted = xasprintf("'%s'", path);
+	rc = io_read_all(fd, b, quoted, e);
+	free(quoted);
 	close(fd);
 	return rc;
 }

@@ -61,6 +61,12 @@ run_interrupted(void)
 }
 
 int
+run_check(struct err *e)
+{
+	return caught == 0 ? 0 : err_set(e, ERR_UNAVAIL, "interrupted by signal %d", caught);
+}
+
+int
 run_wakeup_fd(void)
 {
 	return wakeup;
@@ -570,7 +576,7 @@ step(struct child *c, struct err *e)
 	if (rc == 0 && (c->pidfd < 0 || p[3].revents != 0))
 		reap(c);
 	if (rc == 0 && !c->ended && must_end(c))
-		rc = err_set(e, ERR_UNAVAIL, "interrupted by signal %d", run_interrupted());
+		rc = run_check(e);
 	if (rc == 0 && !c->ended && clock_monotonic() >= c->deadline)
 		rc = err_set(e, ERR_UNAVAIL, "it ran longer than %g seconds and was ended", c->r->timeout);
 	return rc;
@@ -599,8 +605,8 @@ run(const struct run *r, struct err *e)
 	struct child c = { .r = r, .pidfd = -1, .leash = -1, .ours = { -1, -1, -1, -1 }, .theirs = { -1, -1, -1, -1 }, .deadline = INFINITY };
 	int rc = -1, i;
 
-	if (run_interrupted() != 0)
-		return err_set(e, ERR_UNAVAIL, "interrupted by signal %d", run_interrupted());
+	if (run_check(e) < 0)
+		return -1;
 	if (r->timeout > 0)
 		c.deadline = clock_monotonic() + r->timeout;
 	if (open_pipes(&c, e) == 0 && start(&c, e) == 0)

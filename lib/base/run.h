@@ -41,11 +41,13 @@ int run(const struct run *r, struct err *e);
 /*
  * The signal that the command was sent and should end by, 0 if none: of SIGINT, SIGTERM, SIGHUP the first, from when
  * run_catch_signals was called (one that was ignored stays so). Commands that run children or wait for servers call it
- * once they have read their input; when it is killed, SIGKILL not excepted,
+ * once they have read their input, and end by run_check what they do from there on; when it is killed, SIGKILL not excepted,
  * a process beside it ends the child and its group in the same way.
  */
 void run_catch_signals(void);
 int run_interrupted(void);
+/* -1 with ERR_UNAVAIL when there was one: what may go on for long, as over all events of a stream, asks now and again. */
+int run_check(struct err *e);
 /* Readable from the first such signal on and never drained: for a poll that must not miss it. -1 before run_catch_signals. */
 int run_wakeup_fd(void);
 

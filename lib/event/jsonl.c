@@ -2,6 +2,7 @@
 
 #include "base/io.h"
 #include "base/log.h"
+#include "base/run.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -182,6 +183,8 @@ jsonl_next(struct jsonl *in, struct event *ev, struct err *e)
 	int r;
 
 	for (;;) {
+		if (run_check(e) < 0)
+			return -1;
 		r = find_line(in, &len, &newline, e);
 		if (r <= 0)
 			return r;

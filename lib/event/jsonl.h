@@ -44,7 +44,7 @@ void jsonl_set_position(struct jsonl *in, uint64_t number, uint64_t offset);
 
 /*
  * The next good line as a view into the reader's buffer, valid until the next call. 1, 0 at the end, -1 on a read error
- * or, with JSONL_BAD_STOP, on a bad line (ERR_DATA). Bad lines are reported as `NAME:LINE: byte N: why` through log_warn;
+ * or, with JSONL_BAD_STOP, on a bad line (ERR_DATA), or when the program is told to end (run_check). Bad lines are reported as `NAME:LINE: byte N: why` through log_warn;
  * N counts from 1 within the line.
  * Blank lines are skipped, a BOM at offset 0 is accepted, the last line may lack its newline. Memory: the longest
  * line, at most EVENT_LINE_MAX; a longer one is skipped without being held.

@@ -658,8 +658,8 @@ transfer(struct transfer *t, CURLcode *rc, struct err *e)
 			return err_set(e, ERR_UNAVAIL, "%.200s: the transfer failed", t->host);
 		if (t->enough || t->failed || finished(t, rc))
 			return outcome(t, *rc, e);
-		if (run_interrupted() != 0)
-			return err_set(e, ERR_UNAVAIL, "interrupted by signal %d", run_interrupted());
+		if (run_check(e) < 0)
+			return -1;
 		if (t->complete && clock_monotonic() > silence_ends(t))
 			return 0;
 		if (clock_monotonic() > silence_ends(t))
@@ -749,7 +749,7 @@ wait_until(double end, struct err *e)
 	while (run_interrupted() == 0 && (left = end - clock_monotonic()) > 0)
 		if (poll(&signals, signals.fd >= 0 ? 1 : 0, left > 1 ? 1000 : (int)ceil(left * 1000)) < 0 && errno != EINTR)
 			break;
-	return run_interrupted() != 0 ? err_set(e, ERR_UNAVAIL, "interrupted by signal %d", run_interrupted()) : 0;
+	return run_check(e);
 }
 
 /* One attempt. 0, or -1 with *again when another one may help, and *after what Retry-After said. */

@@ -2,6 +2,7 @@
 #include "llm/provider.h"
 
 #include "base/alloc.h"
+#include "base/run.h"
 #include "event/quick.h"
 #include "llm/origin.h"
 
@@ -271,11 +272,15 @@ walk(struct walker *wk, struct err *e)
 	size_t i;
 
 	for (i = 0; i < r->events_n; i++) {
+		if (run_check(e) < 0)
+			return -1;
 		if ((r->events[i]->type->flags & EV_RESULTS) && event_ids(r->events[i], note_id, wk->covered, e) < 0)
 			return event_wrap(r->events[i], e);
 		event_forget(r->events[i]);
 	}
 	for (i = 0; i < r->events_n; i++) {
+		if (run_check(e) < 0)
+			return -1;
 		if (i == r->stable_n && flush_loose(wk, e) < 0)
 			return -1;
 		if (i == r->stable_n && wk->w->stable_end != NULL)

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/log.h"
+#include "base/run.h"
 #include "policy/explain.h"
 #include "policy/spool.h"
 #include "policy/tail.h"
@@ -126,6 +127,8 @@ stage_event(struct stage *s, struct event *ev, struct err *e)
 {
 	struct stage *first = s;
 
+	if (run_check(e) < 0)
+		return -1;
 	while (s->ops->event == NULL)
 		s = s->next;
 	if (s->chain->o.explain != NULL)

@@ -623,6 +623,7 @@ on_result(struct sendable *s, struct event *ev, struct json_object *data, struct
 		repair(s, SECOND, ev);
 		return 0;
 	}
+	event_forget(ev);		/* what waits is held as lines */
 	u->calls[i].loose = event_dup(ev);
 	if (late == NULL)
 		return forward(s, ev, e);

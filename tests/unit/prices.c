@@ -95,6 +95,8 @@ main(void)
 	test_money();
 	test_find();
 	refused("", "no map");
+	refused("models:\n  a*b: {input: 1, output: 2}\n", ":2: 'a*b': a '*' can only be the end of a name");
+	refused("models:\n  '**': {input: 1, output: 2}\n", "can only be the end");
 	refused("models: [a]\n", ":1: 'models' must be a map");
 	refused("currency: USD\n", "'models' is missing");
 	refused("models:\n  a: {input: 1}\n", ":2: 'a' lacks 'output'");
