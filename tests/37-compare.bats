@@ -71,7 +71,7 @@ teardown() {
 
 # origins PROVIDER: message and line, for each.
 origins() {
-	ag2-ask -n -v -m "$1:x" 2>&1 >/dev/null | sed -n 's/^ag2-ask: message \([0-9]*\): \(line \)*\([^,]*\).*/\1=\3/p' | tr '\n' ' '
+	ag2-ask -n -v -m "$1:x" 2>&1 >/dev/null | sed -n 's/^ag2-ask: message \([0-9]*\): \(lines* \)*\([^,]*\).*/\1=\3/p' | tr '\n' ' '
 }
 
 @test "-n -v names the line of each message, for each provider" {
@@ -94,8 +94,8 @@ origins() {
 		[ "$(origins $p <in)" = "$(seq 0 12002 | awk '{ printf "%d=%d ", $1, $1 + 1 }')" ] || fail "$p: $(origins $p <in | tail -c 200)"
 	done
 	{ U q; C a b; r a=1; r b=2; U next; C c; A ok; R c=late; U last; } >in
-	[ "$(origins openai <in)" = '0=1 1=2 2=3 3=3 4=5 5=6 6=8 7=7 8=9 ' ] || fail "$(origins openai <in)"
-	[ "$(origins anthropic <in)" = '0=1 1=2 2=3 3=5 4=6 5=8 6=7 7=9 ' ] || fail "$(origins anthropic <in)"
+	[ "$(origins openai <in)" = '0=1 1=2 2=3 3=4 4=5 5=6 6=8 7=7 8=9 ' ] || fail "$(origins openai <in)"
+	[ "$(origins anthropic <in)" = '0=1 1=2 2=3-4 3=5 4=6 5=8 6=7 7=9 ' ] || fail "$(origins anthropic <in)"
 	cat >a.yaml <<-'END'
 		model: {provider: anthropic, model: x, cache: true}
 	END
@@ -105,7 +105,7 @@ origins() {
 	diff - got <<-'END'
 		message 0: line 1
 		message 1: line 2
-		message 2: line 3
+		message 2: lines 3-4
 		message 3: line 5
 		message 4: line 6
 		message 5: line 8
@@ -113,6 +113,41 @@ origins() {
 		message 7: line 9
 		message 8: new
 	END
+}
+
+@test "-n -v names the line of each result that came alone, also late, and of none that was made" {
+	{ U q; C a b c; r c=1; U x; r a=late; C a d; r d=2; U y; } >in
+	for p in openai ollama; do
+		[ "$(origins $p <in)" = '0=1 1=2 2=5 3=new 4=3 5=4 6=6 7=new 8=7 9=8 ' ] || fail "$p: $(origins $p <in)"
+	done
+	for p in anthropic gemini; do
+		ag2-ask -n -v -m $p:x <in 2>&1 >/dev/null | grep ': message ' >got
+		diff - got <<-'END'
+			ag2-ask: message 0: line 1, ModelRequest
+			ag2-ask: message 1: line 2, ModelResponse
+			ag2-ask: message 2: line 5, ToolResultEvent; new, ToolResultsEvent; line 3, ToolResultEvent
+			ag2-ask: message 3: line 4, ModelRequest
+			ag2-ask: message 4: line 6, ModelResponse
+			ag2-ask: message 5: new, ToolResultsEvent; line 7, ToolResultEvent
+			ag2-ask: message 6: line 8, ModelRequest
+		END
+	done
+	ag2-ask -n -m openai:x --explain=json <in 2>&1 >/dev/null | grep '^{' | jq -r 'select(.type == "ToolResultEvent") | "\(.line) \(.action) \(.why)"' >got
+	diff - got <<-'END'
+		3 dropped its result is in the container made for its round
+		5 dropped its result is in the container made for its round
+		7 dropped its result is in the container made for its round
+	END
+}
+
+@test "-n -v names some of the lines of a message that is made of many" {
+	calls=$(seq -f 'c%g' 20)
+	{ U q; C $calls; for c in $calls; do r "$c=x"; usage; done; U y; } >in
+	ag2-ask -n -v -m anthropic:x <in 2>&1 >/dev/null | grep ': message 2: ' >got
+	[[ $(cat got) = "ag2-ask: message 2: line 3, ToolResultEvent; line 5, ToolResultEvent; "*"; and 12 more" ]] || fail "$(cat got)"
+	{ U q; C $calls; for c in $calls; do r "$c=x"; done; U y; } >in
+	ag2-ask -n -v -m anthropic:x <in 2>&1 >/dev/null | grep ': message 2: ' >got
+	[ "$(cat got)" = "ag2-ask: message 2: lines 3-22, ToolResultEvent" ] || fail "$(cat got)"
 }
 
 # refusal N TEXT: connection N is refused with this body.
@@ -138,6 +173,6 @@ refusal() {
 		run --separate-stderr ag2-ask -m "$1:m" --base-url "http://127.0.0.1:$(cat web/port)" <in
 		[ "$status" -eq 69 ] || [ "$status" -eq 65 ] || fail "$case: status $status"
 		has "$2" "$stderr"
-		has "(message $3 is the ModelRequest in line 5)" "$stderr"
+		has "(message $3: line 5, ModelRequest)" "$stderr"
 	done
 }

@@ -11,24 +11,19 @@
 static int
 say_origins(const struct llm_request *r, struct err *e)
 {
-	const struct event *ev;
-	size_t *origin, n, i;
+	struct llm_origins o;
+	struct buf text = BUF_INIT;
+	size_t i;
+	int rc = llm_origins(r, &o, e);
 
-	if (llm_origins(r, &origin, &n, e) < 0)
-		return -1;
-	for (i = 0; i < n; i++) {
-		ev = origin[i] < r->events_n ? r->events[origin[i]] : NULL;
-		if (ev == NULL)
-			log_warn("message %zu: %s", i, origin[i] == SIZE_MAX ? "the prompts" : "the context");
-		else if (ev->number > 0)
-			log_warn("message %zu: line %llu, %s", i, (unsigned long long)ev->number, ev->type->last);
-		else if (ev->offset > 0)
-			log_warn("message %zu: byte %llu, %s", i, (unsigned long long)ev->offset, ev->type->last);
-		else
-			log_warn("message %zu: new, %s", i, ev->type->last);
+	for (i = 0; i < o.n; i++) {
+		buf_reset(&text);
+		llm_origin_text(&text, r, &o, i);
+		log_warn("message %zu: %s", i, text.data);
 	}
-	free(origin);
-	return 0;
+	buf_release(&text);
+	llm_origins_release(&o);
+	return rc;
 }
 
 static char *

@@ -64,22 +64,24 @@ llm_body(const struct llm_request *r, struct buf *out, struct err *e)
 }
 
 int
-llm_origins(const struct llm_request *r, size_t **origin, size_t *n, struct err *e)
+llm_origins(const struct llm_request *r, struct llm_origins *o, struct err *e)
 {
 	const struct provider *p = provider_of(r, e);
 	struct placed placed;
-	size_t i;
+	size_t i, at;
 	int rc;
 
+	*o = (struct llm_origins){ .n = 0 };
 	if (p == NULL || context_place(&placed, r, e) < 0)
 		return -1;
-	rc = origin_all(p, &placed.request, origin, n, e);
+	rc = origin_all(p, &placed.request, o, e);
 	/* An event that was put in moves those behind it. */
-	for (i = 0; rc == 0 && placed.request.events_n > r->events_n && i < *n; i++) {
-		if ((*origin)[i] == placed.request.stable_n)
-			(*origin)[i] = r->events_n;
-		else if ((*origin)[i] != SIZE_MAX && (*origin)[i] > placed.request.stable_n)
-			(*origin)[i]--;
+	at = placed.request.stable_n;
+	for (i = 0; placed.request.events_n > r->events_n && i < o->events_n; i++) {
+		if (o->events[i] == at)
+			o->events[i] = r->events_n;
+		else if (o->events[i] > at)
+			o->events[i]--;
 	}
 	context_release(&placed);
 	return rc;

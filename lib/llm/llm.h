@@ -94,11 +94,17 @@ enum llm_end llm_end_of(const char *finish_reason);
 /* The HTTP request's body as it would be sent (ag2-ask -n). ERR_DATA names a part that the provider cannot take. */
 int llm_body(const struct llm_request *r, struct buf *out, struct err *e);
 
-/*
- * For each of the *n messages of that body the place of the event it begins with: in r->events, r->events_n for the one
- * that holds nothing but the context, SIZE_MAX for the prompts. Free *origin. None (0) for exec:.
- */
-int llm_origins(const struct llm_request *r, size_t **origin, size_t *n, struct err *e);
+/* What the messages of that body were made of: events, by their places in r->events. No messages for exec:. */
+struct llm_origins {
+	size_t *events;			/* r->events_n: the context, where it is a message of its own */
+	size_t *ends;			/* of message i are events[ends[i - 1]] to events[ends[i] - 1], in order; none: it is the prompts */
+	size_t n;			/* messages */
+	size_t events_n, events_cap, ends_cap;
+};
+int llm_origins(const struct llm_request *r, struct llm_origins *o, struct err *e);
+void llm_origins_release(struct llm_origins *o);
+/* A message's, for a person: `line 3, ModelRequest`, `lines 4-5, ToolResultEvent; line 7, ModelRequest`, `the prompts`. */
+void llm_origin_text(struct buf *out, const struct llm_request *r, const struct llm_origins *o, size_t message);
 
 /* Whether anything of each of r->events is in that body: sent has r->events_n entries. What no model is sent is no error. */
 int llm_sent(const struct llm_request *r, bool *sent, struct err *e);

@@ -6,6 +6,7 @@
 #include "llm/reading.h"
 
 #include "base/alloc.h"
+#include "llm/origin.h"
 
 #include <stdlib.h>
 
@@ -169,8 +170,10 @@ results(void *arg, struct json_object *const *items, size_t n, struct err *e)
 	for (i = 0; i < n; i++)
 		order[i] = (struct placed){ b->r->as_ag2 ? 0 : place_of(b, items[i]), i };
 	qsort(order, n, sizeof(order[0]), by_place);
-	for (i = 0; rc == 0 && i < n; i++)
+	for (i = 0; rc == 0 && i < n; i++) {
+		origin_mark_one(b->r->origins, order[i].i);
 		rc = result(b, items[order[i].i], e);
+	}
 	free(order);
 	return rc;
 }

@@ -9,24 +9,25 @@ struct origins {
 	const struct buf *body;
 	struct origin {
 		size_t at, event;	/* a byte of the body, a place in r->events */
+		bool more;		/* one more event that what is written there is made of */
 	} *marks;
-	size_t n, cap;
+	size_t n, cap, all, all_n;	/* all: where the marks of the last origin_mark_all begin */
 	bool *sent;			/* by the place of an event; NULL: nobody asks */
 	size_t *waiting;		/* events that come with the next response which is written */
 	size_t waiting_n, waiting_cap;
 };
 /* What is written from here on is made of this event. NULL, here and below: nobody asks. */
 void origin_mark(struct origins *o, size_t event);
-/* All of it is written, or nothing; a response brings those that wait for it. */
-void origin_end(struct origins *o, bool response);
-/* It comes with the next response. */
-void origin_wait(struct origins *o);
+/* The same of several events at once; and from here on of the i-th of them alone, where each is a message. */
+void origin_mark_all(struct origins *o, const size_t *events, size_t n);
+void origin_mark_one(struct origins *o, size_t i);
+/* All that there is of these is written since the mark, or nothing; a response brings those that wait for it. */
+void origin_end(struct origins *o, const size_t *events, size_t n, bool response);
+/* This one comes with the next response. */
+void origin_wait(struct origins *o, size_t event);
 
-/*
- * For each message of the body of r (in which the context is placed already) the place in r->events that it begins with;
- * *n messages, free *origin. SIZE_MAX: none, it is made of prompts. 0 messages for a provider of lines.
- */
-int origin_all(const struct provider *p, const struct llm_request *r, size_t **origin, size_t *n, struct err *e);
+/* llm_origins() for a request in which the context is placed already. */
+int origin_all(const struct provider *p, const struct llm_request *r, struct llm_origins *o, struct err *e);
 
 /* Sets sent[i] where anything of r->events[i] is in the body. */
 int origin_sent(const struct provider *p, const struct llm_request *r, bool *sent, struct err *e);

@@ -81,29 +81,61 @@ struct walker {
 	size_t *loose_event;		/* ... and where they stand */
 	size_t loose_n, loose_cap, loose_event_cap;
 	size_t event;			/* the one at hand */
+	struct json_object *alone;	/* where the results of this round stand that came alone, by their ids; NULL: nobody asks */
 };
 
-/* events: where each of the results stands; NULL: all in the event at hand. */
-static int
-give_results(struct walker *wk, struct json_object *const *results, const size_t *events, size_t n, struct err *e)
+/* Whether it is made of a result that came alone: it then has its place, or none where it is made of several. */
+static bool
+made_of(const struct event *container, const struct event *result)
 {
-	size_t i, together = wk->w->results != NULL ? n : 1;
+	return (container->number == 0 && container->offset == 0) ||
+	    (container->number == result->number && container->offset == result->offset);
+}
+
+/* Where the results in the container at hand came from: from there, or each alone. Freed by the caller. */
+static size_t *
+came_from(const struct walker *wk, struct json_object *const *results, size_t n)
+{
+	struct json_object *place;
+	const char *id;
+	size_t *from = xcalloc(n + 1, sizeof(from[0])), i, at;
+
+	for (i = 0; i < n; i++) {
+		id = json_get_text(results[i], "parent_id", NULL);
+		place = id != NULL ? json_get(wk->alone, id) : NULL;
+		at = place != NULL ? (size_t)json_object_get_int64(place) : wk->event;
+		from[i] = made_of(wk->r->events[wk->event], wk->r->events[at]) ? at : wk->event;
+	}
+	return from;
+}
+
+/* Of the container at hand. */
+static int
+give_contained(struct walker *wk, struct json_object *const *results, size_t n, struct err *e)
+{
+	size_t *from = wk->alone != NULL ? came_from(wk, results, n) : NULL, i, together = wk->w->results != NULL ? n : 1;
 	int rc = 0;
 
 	for (i = 0; rc == 0 && i < n; i += together) {
-		origin_mark(wk->r->origins, events != NULL ? events[i] : wk->event);
+		origin_mark_all(wk->r->origins, from != NULL ? from + i : &wk->event, from != NULL ? together : 1);
 		rc = wk->w->results != NULL ? wk->w->results(wk->b, results, n, e) : wk->w->result(wk->b, results[i], e);
-		origin_end(wk->r->origins, false);
+		origin_end(wk->r->origins, &wk->event, 1, false);
 	}
+	free(from);
 	return rc;
 }
 
 static int
 flush_loose(struct walker *wk, struct err *e)
 {
-	size_t i;
-	int rc = give_results(wk, wk->loose, wk->loose_event, wk->loose_n, e);
+	size_t i, together = wk->w->results != NULL ? wk->loose_n : 1;
+	int rc = 0;
 
+	for (i = 0; rc == 0 && i < wk->loose_n; i += together) {
+		origin_mark_all(wk->r->origins, wk->loose_event + i, together);
+		rc = wk->w->results != NULL ? wk->w->results(wk->b, wk->loose, wk->loose_n, e) : wk->w->result(wk->b, wk->loose[i], e);
+		origin_end(wk->r->origins, wk->loose_event + i, together, false);
+	}
 	for (i = 0; i < wk->loose_n; i++)
 		json_object_put(wk->loose[i]);
 	wk->loose_n = 0;
@@ -119,6 +151,22 @@ note_id(void *arg, const char *id, size_t len)
 	free(key);
 }
 
+static void
+note_alone(struct walker *wk, struct json_object *result)
+{
+	const char *id = json_get_text(result, "parent_id", NULL);
+
+	if (wk->alone != NULL && id != NULL)
+		json_object_object_add(wk->alone, id, json_object_new_int64((int64_t)wk->event));
+}
+
+static void
+forget_alone(struct walker *wk)
+{
+	json_object_put(wk->alone);
+	wk->alone = wk->r->origins != NULL ? json_object_new_object() : NULL;
+}
+
 /* Requests and responses end what can be answered. */
 static int
 note_open(struct walker *wk, struct event *ev, struct err *e)
@@ -129,6 +177,7 @@ note_open(struct walker *wk, struct event *ev, struct err *e)
 		json_object_put(wk->open);
 		wk->open = json_object_new_object();
 	}
+	forget_alone(wk);
 	return ev->type->flags & EV_RESPONSE ? event_ids(ev, note_id, wk->open, e) : 0;
 }
 
@@ -166,7 +215,7 @@ results_one_by_one(struct walker *wk, const struct event *ev, struct err *e)
 		if (wk->r->as_ag2)
 			json_forget_spelling(one);
 		if (rc == 0)
-			rc = give_results(wk, &one, NULL, 1, e);
+			rc = give_contained(wk, &one, 1, e);
 		json_object_put(one);
 	}
 	pieces_release(&texts);
@@ -192,7 +241,7 @@ results_container(struct walker *wk, struct event *ev, struct err *e)
 	items = xcalloc(n + 1, sizeof(*items));
 	for (i = 0; i < n; i++)
 		items[i] = json_object_array_get_idx(results, i);
-	rc = give_results(wk, items, NULL, n, e);
+	rc = give_contained(wk, items, n, e);
 	free(items);
 	return rc;
 }
@@ -224,7 +273,7 @@ give_own(struct walker *wk, const struct event *ev, struct json_object *data, st
 	int rc = wk->w->replay(wk->b, ev->type, data, e);
 
 	if (rc > 0)
-		origin_wait(wk->r->origins);
+		origin_wait(wk->r->origins, wk->event);
 	return rc < 0 ? -1 : 0;
 }
 
@@ -254,6 +303,7 @@ one_event(struct walker *wk, struct event *ev, struct err *e)
 	if (wk->r->as_ag2)
 		json_forget_spelling(data);	/* of a DataInput; AG2 sends what it has read */
 	if (!own && (flags & EV_RESULT)) {
+		note_alone(wk, data);
 		loose_result(wk, ev, data);
 		return 0;
 	}
@@ -261,7 +311,7 @@ one_event(struct walker *wk, struct event *ev, struct err *e)
 		return -1;
 	origin_mark(wk->r->origins, wk->event);
 	rc = own ? give_own(wk, ev, data, e) : give_message(wk, ev, data, e);
-	origin_end(wk->r->origins, (flags & EV_RESPONSE) != 0);
+	origin_end(wk->r->origins, &wk->event, 1, (flags & EV_RESPONSE) != 0);
 	return rc;
 }
 
@@ -305,5 +355,6 @@ walk_history(const struct llm_request *r, const struct walk *w, void *b, struct 
 	free(wk.loose_event);
 	json_object_put(wk.covered);
 	json_object_put(wk.open);
+	json_object_put(wk.alone);
 	return rc;
 }

@@ -278,7 +278,8 @@ explain_client(struct explain *x, const char *name)
 			continue;
 		entry->sent = false;
 		entry->to = (int16_t)(x->stages_n - 1);
-		entry->why = "no part of a request";
+		if (entry->why == NULL)
+			entry->why = "no part of a request";
 	}
 }
 

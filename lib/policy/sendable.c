@@ -217,9 +217,9 @@ static struct event *
 fill_missing(struct sendable *s, struct unit *u)
 {
 	struct buf list = BUF_INIT;
-	const struct event *first = NULL;
+	const struct event *only = NULL;	/* what it is made of, where that is one event */
 	struct event *ev;
-	size_t i, len;
+	size_t i, len, n = 0;
 	char *text;
 
 	for (i = 0; i < u->ids.n; i++) {
@@ -227,12 +227,14 @@ fill_missing(struct sendable *s, struct unit *u)
 			continue;
 		buf_adds(&list, list.len > 0 ? ", " : "");
 		if (u->calls[i].loose != NULL && mend_listed(&list, u->calls[i].loose)) {
-			first = first == NULL ? u->calls[i].loose : first;
+			only = u->calls[i].loose;
+			chain_why(s->stage.chain, only, "its result is in the container made for its round");
 		} else {
 			count(s, UNANSWERED, u->line);
 			add_error(&list, u, i);
 		}
 		u->calls[i].answered = true;
+		n++;
 	}
 	u->missing = 0;
 	if (list.len == 0)
@@ -240,8 +242,8 @@ fill_missing(struct sendable *s, struct unit *u)
 	build_container(&list);
 	text = buf_detach(&list, &len);
 	ev = event_own(text, len);
-	if (first != NULL)
-		stands_for(ev, first);
+	if (n == 1 && only != NULL)
+		stands_for(ev, only);
 	return ev;
 }
 
