@@ -225,3 +225,19 @@ x() {
 	tail -n 4 in >want
 	same out want
 }
+
+@test "a budget over one long turn takes the memory of the window" {
+	jq -cn '{type: "ModelRequest", data: {parts: [{content: "q"}]}},
+		(range(20000) | {type: "ModelResponse", data: {tool_calls: {calls: [{id: "c\(.)", name: "f", arguments: "{}"}]}}},
+			{type: "ToolResultsEvent", data: {results: [{parent_id: "c\(.)", name: "f", result: {data: {parts: [{content: ("answer " * 100)}]}}}]}})' >in
+	case $BIN in
+	*asan*) limit=unlimited ;;
+	*) limit=32000 ;;
+	esac
+	(
+		ulimit -v $limit
+		cat in | ag2-assemble token-budget:2000 >out
+	)
+	{ head -n 1 in; tail -n 22 in; } >want
+	same out want
+}

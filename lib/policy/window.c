@@ -56,7 +56,8 @@ struct window {
 	size_t halts_n, halts_cap;
 	/*
 	 * A budget has to read each event for its size. Where nothing but the end can matter, events wait unread until it is
-	 * clear that most of them lie before the window: only the first is taken, and what is left of them at the end.
+	 * clear that most of them lie before the window: only the first is taken, and what is left of them at the end. In a
+	 * turn that is longer than the window that never is: then they are taken as they come, and only the window is held.
 	 */
 	bool waits;
 	struct buf lines;
@@ -364,8 +365,8 @@ hold_back(struct window *w, const struct event *ev)
 	buf_add(&w->lines, ev->line, ev->len);
 }
 
-/* Forgets those that lie before the window for certain. */
-static void
+/* Forgets those that lie before the window for certain. False when they would fill it, and none can be forgotten. */
+static bool
 forget_old(struct window *w)
 {
 	struct window_need need = window_needs(&w->stage);
@@ -387,7 +388,8 @@ forget_old(struct window *w)
 		for (j = 0; j < w->waiting_n; j++)
 			w->waiting[j].at -= gone;
 	}
-	w->patience = w->lines.len < PATIENCE / 4 ? PATIENCE : 4 * w->lines.len;
+	w->patience = w->lines.len < PATIENCE / 2 ? PATIENCE : 2 * w->lines.len;
+	return enough || count.weight <= need.max;
 }
 
 static int
@@ -397,8 +399,7 @@ take_waiting(struct window *w, struct err *e)
 	size_t i;
 	int rc = 0;
 
-	if (w->waiting_n > 0)
-		forget_old(w);
+	w->waits = false;
 	for (i = 0; i < w->waiting_n && rc == 0; i++) {
 		ev = waiting_event(w, i);
 		rc = take_event(&w->stage, &ev, e);
@@ -417,9 +418,7 @@ window_event(struct stage *s, struct event *ev, struct err *e)
 	if (!w->waits || w->seen == 0)
 		return take_event(s, ev, e);
 	hold_back(w, ev);
-	if (w->lines.len >= w->patience)
-		forget_old(w);
-	return 0;
+	return w->lines.len < w->patience || forget_old(w) ? 0 : take_waiting(w, e);
 }
 
 static void
@@ -684,6 +683,8 @@ window_end(struct stage *s, struct err *e)
 	size_t cut = 0, i;
 	int rc = -1;
 
+	if (w->waiting_n > 0)
+		forget_old(w);
 	if (take_waiting(w, e) < 0)
 		return -1;
 	keep = xcalloc(w->n + 1, sizeof(keep[0]));
