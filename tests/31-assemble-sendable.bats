@@ -224,3 +224,17 @@ load assemble
 	cmp <(sed -n 3p out) <(sed -n 4p in)
 }
 
+# A search or a parse of the container for each of its results would take hours.
+@test "one container with the late results of twenty thousand responses is taken apart in one go" {
+	jq -cn '
+		{type: "ModelRequest", data: {parts: [{__event__: "TextInput", content: "go"}]}},
+		(range(20000) | {type: "ModelResponse", data: {tool_calls: {calls: [{id: "c\(.)", name: "f", arguments: "{}"}]}}}),
+		{type: "ModelRequest", data: {parts: [{__event__: "TextInput", content: "on"}]}},
+		{type: "ToolResultsEvent", data: {results: [range(20000) | {parent_id: "c\(.)", result: {data: {parts: [{__event__: "TextInput", content: "x"}]}}}]}},
+		{type: "ModelRequest", data: {parts: [{__event__: "TextInput", content: "end"}]}}' >in
+	ag2-assemble <in >out 2>err
+	[ "$(wc -l <out)" -eq 40003 ]
+	[ "$(tail -n +2 out | head -n 40000 | jq -c '.data.tool_calls.calls[0].id // .data.results[0].parent_id' | uniq -c | awk '$1 != 2')" = "" ]
+	ag2-ask -n -m openai:x <in >body 2>err || fail "$(cat err)"
+	[ "$(jq '.messages | length' body)" -eq 40003 ]
+}
