@@ -24,21 +24,19 @@ static int
 add_line(struct input *in, struct jsonl *lines, struct event *ev, struct err *e)
 {
 	struct err why = ERR_INIT;
-	struct json_object *data = event_data(ev, &why);
 
 	in->bytes += ev->len;
 	if (in->bytes > TURN_BYTES_MAX)
 		return err_set(e, ERR_DATA, "stdin: more than %u MB; let a policy such as sliding-window bound the stream",
 		    TURN_BYTES_MAX >> 20);
-	if (data == NULL)
+	if (event_check(ev, &why) < 0)
 		return jsonl_bad(lines, ev, &why, e);
 	if (ev->type->flags & EV_PROMPT) {
-		if (add_prompt(in, data))
+		if (add_prompt(in, event_data(ev, NULL)))
 			return 0;
 		err_set(&why, ERR_DATA, "a Prompt without text");
 		return jsonl_bad(lines, ev, &why, e);
 	}
-	event_forget(ev);
 	event_list_add(&in->events, event_dup(ev));
 	return 0;
 }
