@@ -92,6 +92,7 @@ teardown() {
 		output_is /memory/a.md:hi
 		timeout 20 ag2-store export | tar -t >names
 		grep -qx memory/a.md names
+		rm -f said
 		timeout 20 ag2-store watch --once -v /memory/a.md >seen 2>said 3>&- & watch=$!
 		wait_for 10 grep -q watching said
 		ag2-store append /memory/a.md <<<hi >/dev/null
