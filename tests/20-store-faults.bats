@@ -73,6 +73,16 @@ small_disk() {
 		full room_again
 		rm -rf small/*
 	done
+	# Not a byte is left, which a change finds out when its log is there already: all can be read still.
+	ag2-store -s "$url" write /kept <<<kept
+	cat /dev/zero >small/filler 2>/dev/null || true
+	run timeout 60 "$BIN/ag2-store" -s "$url" rm /kept
+	status_is 74
+	run timeout 60 "$BIN/ag2-store" -s "$url" cat /kept
+	status_is 0
+	output_is kept
+	room_again
+	ag2-store -s "$url" rm /kept
 }
 
 @test "a full disk loses nothing and is 74; with room again the store goes on" {

@@ -211,7 +211,7 @@ db_disconnect(struct sqlite_store *s)
 	sqlite3_close(s->db);
 	s->db = NULL;
 	s->layout = LAYOUT_UNKNOWN;
-	s->frozen = s->tuned = false;
+	s->frozen = s->tuned = s->alone = false;
 }
 
 unsigned
@@ -432,9 +432,11 @@ db_connect(struct sqlite_store *s, struct err *e)
 	rc = db_look_for(s, e);
 	if (rc <= 0)
 		return rc;
-	if (s->o.mode == STORE_READ && !s->live && (rc = freeze(s, e)) != 0)
+	if (s->o.mode == STORE_READ && !s->live && !s->alone && (rc = freeze(s, e)) != 0)
 		return rc;
-	return connect_flags(s, s->file, SQLITE_OPEN_READWRITE, e) < 0 ? -1 : 1;
+	if (connect_flags(s, s->file, SQLITE_OPEN_READWRITE, e) < 0)
+		return -1;
+	return s->alone && db_exec(s, "PRAGMA locking_mode = EXCLUSIVE", e) < 0 ? -1 : 1;
 }
 
 bool
@@ -455,6 +457,13 @@ db_torn(struct sqlite_store *s)
 	return s->frozen && log_exists(s);
 }
 
+/* The log is there, as a change leaves it that could not be made on a full disk, and its index, in memory that is shared, cannot be. */
+static bool
+no_index(struct sqlite_store *s)
+{
+	return s->db != NULL && !s->alone && (sqlite3_extended_errcode(s->db) & 0xff) == SQLITE_IOERR && sqlite3_system_errno(s->db) == ENOSPC;
+}
+
 static int
 begin_first(struct sqlite_store *s, struct err *e)
 {
@@ -468,10 +477,10 @@ begin_first(struct sqlite_store *s, struct err *e)
 	if (db_run(s, db_query(s, Q_BEGIN, e, ""), e) < 0)
 		return -1;
 	if (db_know(s, e) < 0)
-		rc = -1;
+		rc = no_index(s) ? AGAIN : -1;
 	else if (s->layout == LAYOUT_EMPTY)
 		rc = 0;
-	if (rc <= 0)
+	if (rc != 1)
 		db_run(s, db_query(s, Q_COMMIT, NULL, ""), NULL);
 	return rc;
 }
@@ -484,9 +493,14 @@ db_begin_read(struct sqlite_store *s, struct err *e)
 	if (s->held_empty)
 		return 0;
 	if (s->depth == 0)
-		do
+		do {
 			rc = begin_first(s, e);
-		while (rc <= 0 && db_torn(s));
+			/* Whoever has the database alone needs no shared memory; when it is closed, log and index go. */
+			if (rc == AGAIN) {
+				db_disconnect(s);
+				s->alone = true;	/* until it is disconnected again */
+			}
+		} while (rc == AGAIN || (rc <= 0 && db_torn(s)));
 	if (rc > 0)
 		s->depth++;
 	return rc;
@@ -505,6 +519,8 @@ db_end_read(struct sqlite_store *s, int rc, struct err *e)
 	/* It changed nothing: when this fails, there is nothing to be undone. */
 	if (s->depth == 0)
 		db_run(s, db_query(s, Q_COMMIT, NULL, ""), NULL);
+	if (s->depth == 0 && s->alone)
+		db_disconnect(s);
 	return rc;
 }
 

@@ -49,6 +49,7 @@ struct sqlite_store {
 	int64_t schema;		/* the number of changes of the schema that the layout was found with */
 	unsigned depth;		/* read transactions that are open */
 	bool frozen;		/* opened as a file that does not change: see freeze() */
+	bool alone;		/* opened so that others are kept out: see no_index() */
 	bool live;		/* not to be frozen: what is read must stay as it is for longer */
 	bool held;		/* a read transaction is open until sqlite_release() */
 	bool held_empty;	/* or there was nothing then, and what others make is not looked at until then */
