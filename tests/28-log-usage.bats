@@ -182,10 +182,3 @@ DAY=1780012800	# 2026-05-29
 	[ "$(cat err)" = 'ag2-store: a:2: a usage whose prompt_tokens is -5, which is no number of tokens: not counted' ] || fail "$(cat err)"
 	run -0 --separate-stderr ag2-store log usage --prices prices.yaml a
 }
-
-@test "a tab or newline in a name breaks no column, in a pipe neither" {
-	use $DAY model_call "$(printf 'm\t1\nx\33[31m')" openai 100 10 | ag2-store log append a
-	ag2-store log usage >got
-	[ "$(grep -c 'turn  *m\\x091\\x0ax\\x1b\[31m$' got)" -eq 1 ] || fail "$(cat got)"
-	[ "$(rows .model)" = '"m\t1\nx\u001b[31m"' ]
-}

@@ -328,13 +328,12 @@ new_line(struct table *t)
 	return &t->lines[t->n++];
 }
 
-/* A tab or a newline in a name would break the table in a pipe as well. */
 static char *
 cell_of(const char *text)
 {
 	struct buf out = BUF_INIT;
 
-	scrub(&out, text[0] != '\0' ? text : "-", text[0] != '\0' ? strlen(text) : 1, false);
+	cli_add(&out, text[0] != '\0' ? text : "-", text[0] != '\0' ? strlen(text) : 1, false);
 	return buf_detach(&out, NULL);
 }
 
