@@ -250,7 +250,7 @@ A='{"type": "ag2.events.types.ModelResponse", "data": {"created_at": 2.5, "messa
 
 @test "a reader that goes away ends it by SIGPIPE" {
 	answer_sh 'echo a; n=0; until [ -e gone ] || [ $n -gt 6000 ]; do n=$((n + 1)); sleep 0.02; done; echo b; sleep 0.5; echo c'
-	run bash -c '{ ag2-ask -m "$1" x </dev/null; echo $? >status; } | { head -n 1; exec <&-; : >gone; }' - "$MODEL"
+	run bash -c '{ ag2-ask -m "$1" x </dev/null; echo $? >status; } | { head -c 1; exec <&-; : >gone; }' - "$MODEL"
 	wait_for 20 test -s status
 	[ "$(cat status)" -eq 141 ] || fail "status $(cat status)"
 	[ "$output" = a ]

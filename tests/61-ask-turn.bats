@@ -143,7 +143,7 @@ not_running() {
 
 @test "a reader that goes away before the answer is complete: SIGPIPE, and the answer is not in the log" {
 	answer_sh 'echo a; n=0; until [ -e gone ] || [ $n -gt 6000 ]; do n=$((n + 1)); sleep 0.02; done; echo b; sleep 0.5; echo c'
-	run bash -c '{ ag2-ask --stream s -m "$1" x; echo $? >status; } | { head -n 1; exec <&-; : >gone; }' - "$MODEL"
+	run bash -c '{ ag2-ask --stream s -m "$1" x; echo $? >status; } | { head -c 1; exec <&-; : >gone; }' - "$MODEL"
 	wait_for 20 test -s status
 	[ "$(cat status)" -eq 141 ] || fail "status $(cat status)"
 	log_of s
