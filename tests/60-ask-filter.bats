@@ -122,6 +122,16 @@ A='{"type": "ag2.events.types.ModelResponse", "data": {"created_at": 2.5, "messa
 	[ "$(asked)" -eq 0 ]
 }
 
+@test "a line that is JSON, but cannot be had, is a bad line: in any event, the question itself too" {
+	answer_text Hello
+	for bad in '{"type":"ag2.events.types.ModelResponse","data":{"message":{"content":"x","a\u0000":1}}}' "${U%\}}, \"a\\u0000\": 1}"; do
+		run -65 ag2-ask -m "$MODEL" --strict < <(printf '%s\n%s\n' "$U" "$bad")
+		has "stdin:2: byte "
+		has "NUL"
+		[ ! -e "$MODEL_DIR/sent.1" ]
+	done
+}
+
 @test "--skip-bad makes bad lines no failure, --strict stops before the model is asked" {
 	answer_text ok
 	run -0 ag2-ask -m "$MODEL" --skip-bad < <(printf 'garbage\n%s\n' "$U")

@@ -109,12 +109,7 @@ event_data(struct event *ev, struct err *e)
 int
 event_check(const struct event *ev, struct err *e)
 {
-	const char *why;
-	size_t at;
-
-	if (ev->parsed != NULL || json_check(ev->line, ev->len, &at, &why) == 0)
-		return 0;
-	return err_set(e, ERR_DATA, "byte %zu: %s", at + 1, why);
+	return ev->parsed != NULL ? 0 : json_parses(ev->line, ev->len, e);
 }
 
 void

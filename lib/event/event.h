@@ -43,7 +43,7 @@ void event_free(struct event *ev);
  */
 struct json_object *event_data(struct event *ev, struct err *e);
 
-/* Whether the grammar holds, without parsing. -1 with ERR_DATA ("byte N: why"). */
+/* Whether event_data can have it, without parsing. -1 with ERR_DATA ("byte N: why"). */
 int event_check(const struct event *ev, struct err *e);
 
 /* Drops what was parsed, which takes some twenty times as much as the line; it is parsed again when it is asked for. */

@@ -22,6 +22,8 @@ struct reader {
 	const char *text, *p, *end;
 	unsigned depth;
 	bool build, halves;
+	bool to_build;		/* refuses what cannot be built */
+	bool nul;		/* an escape was one since the last key began */
 	const char *why;
 	struct buf scratch;	/* the string being read */
 };
@@ -221,6 +223,7 @@ read_unicode_escape(struct reader *r)
 	if (c < 0)
 		return fail(r, "\\u without four hexadecimal digits");
 	r->p += 4;
+	r->nul = r->nul || c == 0;
 	if (c >= 0xd800 && c <= 0xdbff && r->end - r->p >= 6 && r->p[0] == '\\' && r->p[1] == 'u') {
 		low = hex4(r->p + 2, r->end);
 		if (low >= 0xdc00 && low <= 0xdfff) {
@@ -363,15 +366,15 @@ read_member(struct reader *r, struct json_object *obj)
 	if (*r->p != '"')
 		return fail(r, "a key must stand here");
 	start = r->p;
+	r->nul = false;
 	if (read_string(r) < 0)
 		return -1;
-	if (r->build) {
-		if (memchr(r->scratch.data, '\0', r->scratch.len) != NULL) {
-			r->p = start;
-			return fail(r, "a NUL inside a key");
-		}
-		key = xmemdup0(r->scratch.data, r->scratch.len);
+	if (r->nul && r->to_build) {
+		r->p = start;
+		return fail(r, "a NUL inside a key");
 	}
+	if (r->build)
+		key = xmemdup0(r->scratch.data, r->scratch.len);
 	skip_blanks(r);
 	if (r->p == r->end || *r->p != ':') {
 		fail(r, r->p == r->end ? "it ends inside an object" : "a ':' must stand here");
@@ -491,25 +494,37 @@ json_check(const char *text, size_t len, size_t *at, const char **why)
 }
 
 static int
-parse(struct json_object **out, const char *text, size_t len, bool halves, struct err *e)
+parse(struct reader *r, struct json_object **out, const char *text, size_t len, struct err *e)
 {
-	struct reader r = { .build = true, .halves = halves };
-
-	if (read_text(&r, out, text, len) == 0)
+	r->to_build = true;
+	if (read_text(r, out, text, len) == 0)
 		return 0;
-	return err_set(e, ERR_DATA, "byte %zu: %s", (size_t)(r.p - text) + 1, r.why);
+	return err_set(e, ERR_DATA, "byte %zu: %s", (size_t)(r->p - text) + 1, r->why);
+}
+
+int
+json_parses(const char *text, size_t len, struct err *e)
+{
+	struct reader r = { .build = false };
+	struct json_object *none;
+
+	return parse(&r, &none, text, len, e);
 }
 
 int
 json_parse(struct json_object **out, const char *text, size_t len, struct err *e)
 {
-	return parse(out, text, len, false, e);
+	struct reader r = { .build = true };
+
+	return parse(&r, out, text, len, e);
 }
 
 int
 json_parse_piece(struct json_object **out, const char *text, size_t len, struct err *e)
 {
-	return parse(out, text, len, true, e);
+	struct reader r = { .build = true, .halves = true };
+
+	return parse(&r, out, text, len, e);
 }
 
 bool

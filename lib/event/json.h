@@ -38,6 +38,9 @@ const char *json_skip(const char *p, const char *end, bool *escaped);
 /* The full grammar for one value. -1 with *at and *why. */
 int json_check(const char *text, size_t len, size_t *at, const char **why);
 
+/* Whether json_parse would take it, and if not, what it would say; nothing is made of it. */
+int json_parses(const char *text, size_t len, struct err *e);
+
 /*
  * Checks and parses one value. Integers that json-c would round keep their digits, lone surrogates become U+FFFD. A NUL
  * inside a key is refused. ERR_DATA names byte and reason ("byte 17: ..."). The value is the caller's: json_object_put.

@@ -205,6 +205,8 @@ check_is(const char *text, size_t len, size_t want_at, const char *want_why)
 	snprintf(msg, sizeof(msg), "byte %zu: %s", want_at + 1, want_why);
 	ok(json_parse(&v, text, len, &e) == -1 && v == NULL && e.code == ERR_DATA, "parse: %s", text);
 	is_str(e.msg, msg, "parse: %s: message", text);
+	ok(json_parses(text, len, &e) == -1 && e.code == ERR_DATA, "parses: %s", text);
+	is_str(e.msg, msg, "parses: %s: message", text);
 }
 
 #define CHECK(text, at, why) check_is(text, sizeof(text) - 1, at, why)
@@ -440,6 +442,9 @@ test_access(void)
 	json_object_put(v);
 	ok(json_parse(&v, "{\"a\\u0000x\": 1}", 15, &e) == -1, "a NUL in a key is refused");
 	is_str(e.msg, "byte 2: a NUL inside a key", "and said");
+	ok(json_parses("{\"a\\u0000x\": 1}", 15, &e) == -1, "without parsing, too");
+	is_str(e.msg, "byte 2: a NUL inside a key", "and said");
+	ok(json_parses("{\"a\": \"x\\u0000\", \"b\": 1}", 24, &e) == 0, "one in a string is none in the next key");
 	ok(json_parse(&v, "null", 4, &e) == 0 && v == NULL, "null is no value");
 }
 
