@@ -494,7 +494,7 @@ listing(void)
 		snprintf(name, sizeof(name), "/many/%03d/%03d", i % 3, i);
 		put(s, name, "");
 	}
-	lists(s, "/", "d/ d0 many/ ", "in byte order");
+	lists(s, "/", ".ag2/ d/ d0 many/ ", "in byte order");
 	lists(s, "/d", "A a%_*\t\n x-1 x/ x0 \xff\xfe ", "in byte order");
 	lists(s, "/d/x", "y z/ ", "in byte order");
 	lists(s, "/many", "000/ 001/ 002/ ", "a directory once");
@@ -509,7 +509,7 @@ listing(void)
 	ok(put(s, "/d/new/x", "") == 0 && put(s, "/d/new", "") < 0 && e.code == ERR_CREATE, "no file where a directory is: %s", e.msg);
 	ok(put(s, "/", "") < 0 && e.code == ERR_CREATE, "/ is a directory");
 	ok(one(s, STORE_OP_DELETE, "/d", NULL, 0, NULL) == 0, "a directory can be deleted");
-	lists(s, "/", "d0 many/ ", "with what is below it, nothing beside it");
+	lists(s, "/", ".ag2/ d0 many/ ", "with what is below it, nothing beside it");
 	be->close(s);
 	free(file);
 }
