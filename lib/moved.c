@@ -41,6 +41,20 @@ parse(struct moved *m, char *text)
 }
 
 int
+moved_version(struct store *s, const char *stream, uint64_t *version, struct err *e)
+{
+	struct buf path = BUF_INIT;
+	struct store_stat st;
+	int rc;
+
+	moved_path(&path, stream);
+	rc = store_stat(s, path.data, &st, e);
+	*version = rc > 0 ? st.version : 0;
+	buf_release(&path);
+	return rc < 0 ? -1 : 0;
+}
+
+int
 moved_read(struct store *s, const char *stream, struct moved *m, struct err *e)
 {
 	struct buf path = BUF_INIT, text = BUF_INIT;

@@ -25,6 +25,7 @@ struct moved {
 
 /* What is no such file's content counts as nothing moved. */
 int moved_read(struct store *s, const char *stream, struct moved *m, struct err *e);
+int moved_version(struct store *s, const char *stream, uint64_t *version, struct err *e);	/* of the file alone */
 
 /*
  * Two operations for the commit that moves so, which fails where another was made since m was read. path and data are what

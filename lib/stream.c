@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "moved.h"
 #include "path.h"
 
 #include <errno.h>
@@ -13,6 +14,7 @@
 #define BLOCK (64 * 1024)
 #define REPAIR_MAX (1u << 30)	/* bytes of a log that is rewritten to take a torn tail off */
 #define TRIES 100		/* how often others may change a log under us */
+#define HELD_MAX 64		/* segments that a reader holds open */
 
 /* ---- ids ---- */
 
@@ -409,6 +411,7 @@ stream_filter(int fd, const char *name, struct buf *out, struct err *e)
 struct segment {
 	uint64_t number;
 	char *path;
+	struct store_file *file;	/* held from the beginning; NULL: opened when it is its turn */
 	bool again;		/* its lines begin what follows it */
 };
 
@@ -417,7 +420,7 @@ struct cursor {
 	struct stream_reader *r;
 	size_t part;		/* a segment, or the log itself at r->n */
 	uint64_t offset;
-	struct store_file *file;	/* of a segment */
+	struct store_file *file;	/* of a segment that is not held */
 	bool line_open;		/* the last byte given was no newline */
 };
 
@@ -441,6 +444,20 @@ cursor_close(struct cursor *c)
 	c->file = NULL;
 }
 
+/* A segment that was listed is gone when its compaction was undone: what it held is in a newer log than ours. */
+static int
+open_segment(struct stream_reader *r, const struct segment *seg, struct store_file **file, struct store_stat *st, struct err *e)
+{
+	struct err why = ERR_INIT;
+
+	if (store_file_open(r->s, seg->path, file, st, &why) == 0)
+		return 0;
+	*file = NULL;
+	if (why.code != ERR_ABSENT)
+		return err_set(e, why.code, "%s", why.msg);
+	return err_set(e, ERR_CONFLICT, "a compaction of stream '%s' was undone while it was read", r->id);
+}
+
 static struct store_file *
 cursor_file(struct cursor *c, struct err *e)
 {
@@ -448,7 +465,9 @@ cursor_file(struct cursor *c, struct err *e)
 
 	if (c->part == r->n)
 		return r->log;
-	if (c->file == NULL && store_file_open(r->s, r->segments[c->part].path, &c->file, NULL, e) < 0)
+	if (r->segments[c->part].file != NULL)
+		return r->segments[c->part].file;
+	if (c->file == NULL && open_segment(r, &r->segments[c->part], &c->file, NULL, e) < 0)
 		return NULL;
 	return c->file;
 }
@@ -585,6 +604,7 @@ is_alike(struct stream_reader *r, const struct segment *seg, const struct store_
 	return rc;
 }
 
+/* Holds the segment as well when it is one of the last: undoing takes the last first, so older ones stay for as long as it takes to read. */
 static int
 find_again(struct stream_reader *r, struct segment *seg, struct err *e)
 {
@@ -594,7 +614,7 @@ find_again(struct stream_reader *r, struct segment *seg, struct err *e)
 	uint64_t size;
 	int rc;
 
-	if (store_file_open(r->s, seg->path, &f, &st, e) < 0)
+	if (open_segment(r, seg, &f, &st, e) < 0)
 		return -1;
 	rc = trimmed_size(f, st.size, &size, e);
 	if (rc == 0)
@@ -604,7 +624,10 @@ find_again(struct stream_reader *r, struct segment *seg, struct err *e)
 		seg->again = rc == 0;
 	}
 	cursor_close(&c);
-	store_file_close(f);
+	if (rc >= 0 && r->n - (size_t)(seg - r->segments) <= HELD_MAX)
+		seg->file = f;
+	else
+		store_file_close(f);
 	return rc < 0 ? -1 : 0;
 }
 
@@ -690,6 +713,19 @@ list_indexed(struct stream_reader *r, const struct stream_index *x)
 	free(prefix);
 }
 
+/* Whether segments have come since the index was made: the next number is taken. */
+static int
+check_index(struct stream_reader *r, struct err *e)
+{
+	struct buf path = BUF_INIT;
+	int rc;
+
+	stream_segment_path(&path, r->id, r->n > 0 ? r->segments[r->n - 1].number + 1 : 1);
+	rc = store_stat(r->s, path.data, NULL, e);
+	buf_release(&path);
+	return rc > 0 ? err_set(e, ERR_CONFLICT, "stream '%s' was compacted since the segments were listed", r->id) : rc;
+}
+
 static int
 open_segments(struct stream_reader *r, const struct stream_index *x, struct err *e)
 {
@@ -701,6 +737,8 @@ open_segments(struct stream_reader *r, const struct stream_index *x, struct err 
 		return -1;
 	if (r->n > 0)
 		qsort(r->segments, r->n, sizeof(*r->segments), by_number);
+	if (x != NULL && check_index(r, e) < 0)
+		return -1;
 	for (i = r->n; i > 0; i--)
 		if (find_again(r, &r->segments[i - 1], e) < 0)
 			return -1;
@@ -779,36 +817,67 @@ stream_segment_unfinished(struct store *s, const char *id, uint64_t number, uint
 }
 
 static int
-open_history(struct store *s, const char *id, bool full, const struct stream_index *x, struct stream_reader **out, struct err *e)
+open_log(struct stream_reader *r, struct err *e)
 {
-	struct stream_reader *r = xcalloc(1, sizeof(*r));
 	struct buf path = BUF_INIT;
 	struct store_stat st = { 0 };
 	struct err why = ERR_INIT;
 	int rc;
 
-	r->s = s;
-	r->id = xstrdup(id);
-	r->at.r = r;
-	stream_path(&path, id);
-	rc = store_file_open(s, path.data, &r->log, &st, &why);
+	stream_path(&path, r->id);
+	rc = store_file_open(r->s, path.data, &r->log, &st, &why);
 	r->log_version = st.version;
 	if (rc < 0) {
 		r->log = NULL;
 		r->log_version = UINT64_MAX;
 		rc = why.code == ERR_ABSENT ? 0 : err_set(e, why.code, "%s", why.msg);
 	}
-	if (rc == 0 && full)
-		rc = open_segments(r, x, e);
+	buf_release(&path);
+	return rc;
+}
+
+/* The log and what was dropped from it, when no compaction and no undo of one came between; else ERR_CONFLICT. */
+static int
+open_full(struct stream_reader *r, const struct stream_index *x, struct err *e)
+{
+	uint64_t before, now;
+
+	if (moved_version(r->s, r->id, &before, e) < 0 || open_log(r, e) < 0 || open_segments(r, x, e) < 0 ||
+	    moved_version(r->s, r->id, &now, e) < 0)
+		return -1;
+	return now == before ? 0 : err_set(e, ERR_CONFLICT, "stream '%s' was compacted while it was read", r->id);
+}
+
+static int
+try_open(struct store *s, const char *id, bool full, const struct stream_index *x, struct stream_reader **out, struct err *e)
+{
+	struct stream_reader *r = xcalloc(1, sizeof(*r));
+	int rc;
+
+	r->s = s;
+	r->id = xstrdup(id);
+	r->at.r = r;
+	rc = full ? open_full(r, x, e) : open_log(r, e);
 	if (rc == 0 && r->log == NULL && r->n == 0)
 		rc = err_set(e, ERR_NOINPUT, "there is no stream '%s' in %s", id, store_url(s));
-	buf_release(&path);
 	if (rc < 0) {
 		stream_close(r);
 		return -1;
 	}
 	*out = r;
 	return 0;
+}
+
+static int
+open_history(struct store *s, const char *id, bool full, const struct stream_index *x, struct stream_reader **out, struct err *e)
+{
+	struct err why = ERR_INIT;
+	int rc, tries = 0;
+
+	do
+		rc = try_open(s, id, full, tries == 0 ? x : NULL, out, &why);
+	while (rc < 0 && why.code == ERR_CONFLICT && ++tries < TRIES);
+	return rc < 0 ? err_set(e, why.code == ERR_CONFLICT ? ERR_BUSY : why.code, "%s", why.msg) : 0;
 }
 
 int
@@ -839,6 +908,8 @@ stream_read(void *reader, void *data, size_t len, struct err *e)
 	for (; n > 0 && i <= r->at.part; i++)
 		r->begins[i] = r->given;
 	r->given += n > 0 ? (uint64_t)n : 0;
+	if (n < 0 && e != NULL && e->code == ERR_CONFLICT)
+		e->code = ERR_BUSY;	/* too late to begin again */
 	return n;
 }
 
@@ -876,8 +947,10 @@ stream_close(struct stream_reader *r)
 	cursor_close(&r->at);
 	if (r->log != NULL)
 		store_file_close(r->log);
-	for (i = 0; i < r->n; i++)
+	for (i = 0; i < r->n; i++) {
+		store_file_close(r->segments[i].file);
 		free(r->segments[i].path);
+	}
 	free(r->segments);
 	free(r->begins);
 	free(r->id);

@@ -42,10 +42,13 @@ struct stream_index;
 int stream_index_read(struct store *s, struct stream_index **out, struct err *e);
 void stream_index_free(struct stream_index *x);			/* NULL is allowed */
 
-/* A log read as one input: the full history (segments in number order, one whose lines still begin what follows once), or current only. */
+/*
+ * A log read as one input: the full history (segments in number order, one whose lines still begin what follows once), or current only.
+ * It is of one moment, whatever is compacted or undone while it is opened and read; ERR_BUSY where others do so without end.
+ */
 struct stream_reader;
 int stream_open(struct store *s, const char *id, bool full, struct stream_reader **out, struct err *e);	/* ERR_NOINPUT when there is no such stream */
-/* The full history, with those segments that are in the index. */
+/* The full history, by the index as long as that is not out of date. */
 int stream_open_indexed(struct store *s, const char *id, const struct stream_index *x, struct stream_reader **out, struct err *e);
 ssize_t stream_read(void *reader, void *data, size_t len, struct err *e);	/* a jsonl_read_fn */
 /* Whether reading has come to the current log, behind all segments; *offset is how much of the log was given. */

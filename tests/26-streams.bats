@@ -271,6 +271,21 @@ lines_are() {
 	[ ! -s err ] || fail "$(cat err)"
 }
 
+@test "log tail -f: compactions that are undone at once do not end it, and each line comes once" {
+	U same 1 | ag2-store log append s
+	start_following -f s
+	wait_for 20 lines_are 1
+	for round in $(seq 50); do
+		{ U same 1; U same 1; U same 1; U same 1; } | ag2-store log append s
+		ag2-compact --stream s -i tail-window:1
+		ag2-compact --stream s --undo
+	done
+	U end 2 | ag2-store log append s
+	wait_for 20 eval 'grep -q end got'
+	[ "$(grep -c '"same"' got)" -eq 201 ] || fail "$(grep -c '"same"' got) instead of 201"
+	[ ! -s err ] || fail "$(cat err)"
+}
+
 @test "log tail -f: what was cut off unseen from among lines that are alike comes, each line once" {
 	for i in 1 2 3 4 5 6 7 8 9 10; do U same 1; done | ag2-store log append s
 	start_following -f -n 1 s

@@ -665,6 +665,47 @@ meanwhile() {
 	all_there in
 }
 
+# back_and_forth: compacts and undoes until there is a file `enough`, but not without end.
+back_and_forth() {
+	local i
+	for i in $(seq 400); do
+		[ ! -e enough ] || return 0
+		ag2-compact -s "$store" --stream s -i tail-window:3
+		ag2-compact -s "$store" --stream s --undo
+	done
+}
+
+# The full history is whole in every reading, whatever is compacted and undone beside it.
+read_beside_undo() {
+	local n job
+	chat 4 >in
+	fill <in
+	rm -f enough
+	back_and_forth >/dev/null 2>&1 3>&- &
+	job=$!
+	for n in $(seq 60); do
+		ag2-store -s "$store" log cat s >got || { touch enough; wait "$job"; fail "reading $n: status not 0"; }
+		cmp -s in got || { touch enough; wait "$job"; fail "reading $n: $(wc -l <got) lines"; }
+	done
+	touch enough
+	wait "$job"
+}
+
+@test "log cat beside compactions that are undone gives all events each time (disk)" {
+	read_beside_undo
+}
+
+@test "log cat beside compactions that are undone gives all events each time (sqlite)" {
+	store=sqlite:$TMP/store.db
+	read_beside_undo
+}
+
+@test "log cat beside compactions that are undone gives all events each time (redis)" {
+	redis_start
+	store=$url
+	read_beside_undo
+}
+
 @test "three compactions at once make one call and one summary" {
 	chat 4 >in
 	fill <in

@@ -241,14 +241,14 @@ open_history(struct follower *f)
 
 	if (stream_open(f->s, f->id, true, &r, &e) == 0)
 		return r;
-	if (e.code != ERR_NOINPUT)
+	if (e.code != ERR_NOINPUT && e.code != ERR_BUSY)
 		fail(&e);
 	return NULL;
 }
 
-/* Where the current log begins in the history. */
-static uint64_t
-log_begin(struct stream_reader *r)
+/* Where the current log begins in the history. False when its parts did not stay for as long as this took. */
+static bool
+log_begin(struct stream_reader *r, uint64_t *begin)
 {
 	char block[65536];
 	struct err e = ERR_INIT;
@@ -257,11 +257,14 @@ log_begin(struct stream_reader *r)
 
 	do {
 		n = stream_read(r, block, sizeof(block), &e);
+		if (n < 0 && e.code == ERR_BUSY)
+			return false;
 		if (n < 0)
 			fail(&e);
 		given += (uint64_t)n;
 	} while (n > 0 && !stream_in_log(r, &in_log));
-	return stream_in_log(r, &in_log) ? given - in_log : given;
+	*begin = stream_in_log(r, &in_log) ? given - in_log : given;
+	return true;
 }
 
 /* Prints the history from `place` on, and marks what is in the log. */
@@ -288,7 +291,7 @@ print_history(struct follower *f, struct stream_reader *r, uint64_t begin, uint6
 	jsonl_release(&in);
 }
 
-static void
+static bool
 search_history(struct search *s, struct stream_reader *r)
 {
 	struct jsonl in;
@@ -301,26 +304,27 @@ search_history(struct search *s, struct stream_reader *r)
 		look_at_line(s, &ev);
 		event_release(&ev);
 	}
-	if (rc < 0)
+	if (rc < 0 && e.code != ERR_BUSY)
 		fail(&e);
 	jsonl_release(&in);
+	return rc == 0;
 }
 
 static bool
 moved_since(struct follower *f, const struct moved *m)
 {
-	struct moved now;
 	struct err e = ERR_INIT;
+	uint64_t now;
 
-	if (moved_read(f->s, f->id, &now, &e) < 0)
+	if (moved_version(f->s, f->id, &now, &e) < 0)
 		fail(&e);
-	return now.version != m->version;
+	return now != m->version;
 }
 
 /*
  * What was not printed was cut off before it was seen, or somebody else has written the log anew. When none of the marks
  * is found, this is another stream of that name. place: of the log's begin, where it should be. False when it was compacted
- * meanwhile: then all is to be looked at again.
+ * meanwhile: then all is to be looked at again, and nothing was printed.
  */
 static bool
 find_again(struct follower *f, const struct moved *now, int64_t place)
@@ -328,25 +332,26 @@ find_again(struct follower *f, const struct moved *now, int64_t place)
 	struct search s = { .f = f };
 	struct stream_reader *r;
 	uint64_t begin = 0;
+	bool read = true;
 	int pass;
 
-	for (pass = 0; pass < 3; pass++) {
+	for (pass = 0; read && pass < 3; pass++) {
 		r = open_history(f);
 		if (r == NULL || moved_since(f, now)) {
 			stream_close(r);
 			return false;
 		}
 		if (pass == 0) {
-			begin = log_begin(r);
+			read = log_begin(r, &begin);
 			s.expected = begin + (uint64_t)place;
 		} else if (pass == 1) {
-			search_history(&s, r);
+			read = search_history(&s, r);
 		} else {
 			print_history(f, r, begin, s.best > 0 ? s.place : f->n == 0 && s.expected < begin ? s.expected : begin);
 		}
 		stream_close(r);
 	}
-	return true;
+	return read;
 }
 
 /* ---- following ---- */
