@@ -372,8 +372,10 @@ print_body(struct turn *t, const struct output *out)
 	struct buf body = BUF_INIT;
 	struct err e = ERR_INIT;
 
-	if (turn_body(t, &body, &e) < 0)
+	if (turn_body(t, &body, &e) < 0) {
+		buf_release(&body);
 		return failed(out, &e);
+	}
 	if (t->halted)
 		log_warn("nothing would be sent: %s", t->answer.data);
 	else
