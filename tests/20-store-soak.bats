@@ -15,6 +15,7 @@ setup() {
 }
 
 teardown() {
+	: >enough	# whoever kills the server and starts it again ends
 	redis_stop
 	cluster_stop
 }
@@ -71,7 +72,7 @@ has_loaded() {
 		done
 	) 3>&- >/dev/null 2>&1 & killer=$!
 	# The server reads all that was written each time it comes back.
-	soak -u -k 40 "$url?sync=full" $((SOAK ? ops / 10 : ops))
+	soak -u -k 40 "$url?sync=full&timeout=60" $((SOAK ? ops / 10 : ops))
 	touch enough
 	wait "$killer"
 	[ -s restarts ]

@@ -124,7 +124,7 @@ move_slot() {
 	local soak moves=0
 	ag2-store -s "$first?prefix={a}" write /x <<<1
 	owner '{a}'
-	"$TOOLS/storesoak" -k 100 "$first?prefix={a}" ${SOAK:+20}2000 >said 2>&1 & soak=$!
+	"$TOOLS/storesoak" -k 100 "$first?prefix={a}&timeout=60" ${SOAK:+20}2000 >said 2>&1 & soak=$!
 	while kill -0 "$soak" 2>/dev/null && [ "$moves" -lt 100 ]; do
 		# Who waits comes back twice a second, and needs a while in which nothing moves.
 		move_slot "$port" "$other" >/dev/null

@@ -1035,7 +1035,8 @@ main(int argc, char **argv)
 		s = take_turns(&x);
 	} else {
 		work(&c, &x);
-		s = opened(o.url, STORE_READ);
+		atomic_store(&shared->stop, false);	/* nobody is left; the server may be on its way back */
+		s = opened_by_and_by(STORE_READ);
 	}
 	check(s, &c);
 	store_close(s);
