@@ -38,7 +38,7 @@ pages(void)
 	if (!ok(page != NULL && second != NULL, "two pages are mapped"))
 		return;
 	is_str(page, "as it was", "a page has what the file has");
-	strcpy(page, "new");
+	memcpy(page, "new", sizeof("new"));
 	ok(pread(fd, got, 4, 0) == 4 && !page_lost(page), "and the file what the page is given");
 	is_str(got, "new", "at once");
 	ok(ftruncate(fd, 0) == 0, "the file is cut");
